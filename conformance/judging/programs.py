@@ -49,7 +49,8 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
         before = backend.live_memory()
         result, compared = _compared(scenario, backend, expected, backend.device)
         if not result.mismatches and not scenario.compiles and _has_grown(before, backend):
-            result.mismatches += _leaked(scenario, backend)
+            leaked = _leaked(scenario, backend)
+            result.mismatches += [leaked] if leaked else []
         for second in devices(scenario, backend)[1:] if not result.mismatches and not result.skipped else ():
             with contextlib.suppress(NotOffered):
                 found, _ = _compared(scenario, backend, expected, second)
@@ -70,17 +71,17 @@ def _has_grown(before: tuple[int, int], backend: Capabilities) -> bool:
     return backend.live_memory() > before
 
 
-def _leaked(scenario: Scenario, backend: Capabilities) -> list[Mismatch]:
+def _leaked(scenario: Scenario, backend: Capabilities) -> Mismatch | None:
     """Run a scenario some more times. Return what the last run kept, if each of them keeps memory."""
-    leaked: list[Mismatch] = []
+    leaked: Mismatch | None = None
     for _ in range(MORE_RUNS_BY_TORCH if backend.bare else MORE_RUNS):
         before = backend.live_memory()
         with contextlib.suppress(Exception):  # what it raises now and did not raise at first is no leak
             scenario.run(backend.device)
         backend.synchronize()
         if not _has_grown(before, backend):
-            return []
-        leaked = [found] if (found := device_memory.leak(before, backend.live_memory())) else []
+            return None
+        leaked = device_memory.leak(before, backend.live_memory())
     return leaked
 
 

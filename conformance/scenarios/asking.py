@@ -31,6 +31,17 @@ def accelerator(device: str) -> None:
         raise NotOffered("a device that is torch's accelerator")
 
 
+def another(device: str) -> str:
+    """Return the name of a second device, or CPU itself. Raises NotOffered if there is one device only."""
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        return "cpu"
+    count = getattr(getattr(torch, kind, None), "device_count", None)
+    if count is None or count() < 2:
+        raise NotOffered(f"{kind} has no second device")
+    return f"{kind}:{(int(index or 0) + 1) % 2}"
+
+
 @contextmanager
 def on_device(index: int) -> Iterator[None]:
     """Make a device of torch's accelerator the current one, and the one before again afterwards."""

@@ -37,9 +37,7 @@ def _starts_alike_in_each_thread() -> bool:
             partial(torch.accelerator.set_device_index, chosen),
             lambda: found.append(torch.accelerator.current_device_index()),
         ):
-            thread = threading.Thread(target=work)
-            thread.start()
-            thread.join()
+            _in_a_new_thread(work)
     return len(set(found)) == 1
 
 
@@ -210,18 +208,24 @@ def _in_a_new_thread(work: Callable[[], object]) -> None:
 def times_of_events(device: str) -> Results:
     """Events tell milliseconds between them, of a wait and of work."""
 
-    def timed() -> bool:
+    def events() -> tuple[torch.Event, torch.Event]:
         accelerator(device)
-        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        return torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
+
+    def around_a_call() -> tuple[torch.Event, torch.Event]:
+        first, last = events()
         first.record()
         torch.ones(1000, device=device).add_(1)
         last.record()
         last.synchronize()
+        return first, last
+
+    def timed() -> bool:
+        first, last = around_a_call()
         return bool(first.elapsed_time(last) >= 0)
 
     def milliseconds() -> bool:
-        accelerator(device)
-        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        first, last = events()
         begin = time.perf_counter()
         first.record()
         first.synchronize()
@@ -232,8 +236,7 @@ def times_of_events(device: str) -> Results:
         return bool(0.9 * WAIT <= first.elapsed_time(last) / 1000 <= 1.1 * passed)
 
     def time_of_work() -> bool:
-        accelerator(device)
-        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        first, last = events()
         x = torch.ones(1000, device=device)
         first.record()
         first.synchronize()
@@ -248,20 +251,14 @@ def times_of_events(device: str) -> Results:
         return bool(first.elapsed_time(last) / 1000 >= 0.9 * (not_done - begin) - RESOLUTION)
 
     def backwards() -> bool:
-        accelerator(device)
-        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
-        first.record()
-        torch.ones(1000, device=device).add_(1)
-        last.record()
-        last.synchronize()
+        first, last = around_a_call()
         try:
             return bool(abs(last.elapsed_time(first) + first.elapsed_time(last)) <= 1000 * RESOLUTION)
         except RuntimeError as e:
             raise NotOffered(f"the time from a later event to an earlier one: {first_line(e)}") from e
 
     def fractions() -> bool:
-        accelerator(device)
-        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        first, last = events()
         passed = []
         for _ in range(TIMES):
             first.record()

@@ -17,7 +17,7 @@ import torch
 
 from conformance.scenarios.busy_streams import busy_stream, synchronize
 from conformance.scenarios.groups import LACKING, NOT_STRIDED, PROCESSES, in_a_group
-from conformance.scenarios.model import Broken, NotOffered, Results, first_line, offered, scenario
+from conformance.scenarios.model import Broken, NotOffered, Results, first_line, name_of, offered, scenario
 
 BATCHES = 100
 POLLS = 100  # a millisecond apart
@@ -53,8 +53,7 @@ class Call:
     first: int  # of the values
 
     def __str__(self) -> str:
-        dtype = str(self.dtype).removeprefix("torch.")
-        told = [f"{dtype} {list(self.shape)}", self.form, self.group]
+        told = [f"{name_of(self.dtype)} {list(self.shape)}", self.form, self.group]
         told += [self.op] if self.kind in _REDUCING else []
         told += [f"root {self.root}"] if self.kind in _ROOTED else []
         told += ["" if self.waits == "at once" else f"async, {self.waits}"]

@@ -239,7 +239,7 @@ WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
     "out_of_a_sum": lambda x: torch.sum(x.clone().expand(2, 3, 4), 0, out=x),
     "through_a_view": _written_through_a_view,
     "detached": _written_detached,
-    "resized": lambda x: x.detach().t_().copy_(x.t().clone()),
+    "through_a_transposed_handle": lambda x: x.detach().t_().copy_(x.t().clone()),
     "only_read": lambda x: x.add(1),
     "as_data": _written_as_data,
 }

@@ -14,7 +14,7 @@ from threading import Barrier
 import torch
 
 from conformance.scenarios.generators import DEFAULT_SAMPLERS, SAMPLERS, generator_of
-from conformance.scenarios.model import Results, holds, offered, scenario
+from conformance.scenarios.model import Results, holds, name_of, offered, scenario
 
 #: Numbers drawn by calls of one sampler, one after the other: within a block of a generator, and more than many grids.
 CALLS = (1, 3, 1000, 2, 4097, 128, 70_001, 5)
@@ -93,11 +93,6 @@ def threads_draw_apart(device: str) -> Results:
         samplers[name] = partial(SAMPLERS[name], device, generator_of(device))
         samplers[f"default_{name}"] = partial(DEFAULT_SAMPLERS[name], device)
     return {name: offered(partial(apart, name.removeprefix("default_"), draw)) for name, draw in samplers.items()}
-
-
-def name_of(dtype: torch.dtype) -> str:
-    """Return a dtype's name, e.g. ``float16``."""
-    return str(dtype).removeprefix("torch.")
 
 
 def _has_repeats(draws: torch.Tensor, run: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.scenarios.asking import held, module_of, named
+from conformance.scenarios.asking import another, held, module_of, named
 from conformance.scenarios.busy_streams import CALLS, SIZE, busy_stream
 from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
 
@@ -55,14 +55,10 @@ def devices_have_memory_of_their_own(device: str) -> Results:
     """What is in use on one device takes nothing from what another one has."""
 
     def serve() -> bool:
-        if torch.accelerator.device_count() < 2:
-            raise NotOffered("a second device")
-        kind, index = torch.device(device).type, torch.device(device).index or 0
-        mine, others = f"{kind}:{index}", f"{kind}:{1 - index if index < 2 else 0}"
-        before = _free(mine)
-        in_use = _parts_of_free(others)
-        free = _free(mine)
-        serves = _is_served(mine, before // PARTS * FREED)
+        before = _free(device)
+        in_use = _parts_of_free(another(device))
+        free = _free(device)
+        serves = _is_served(device, before // PARTS * FREED)
         del in_use
         return serves and free == before
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.asking import Property, accelerator, held, module_of, named
+from conformance.scenarios.asking import Property, accelerator, another, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 BYTES = 1 << 16  # of a tensor
@@ -67,10 +67,9 @@ class Numbers:
 
     def elsewhere(self) -> torch.Tensor | None:
         """Return a large tensor on another device of the kind, which counts there alone. None if there is no other."""
-        if torch.accelerator.device_count() < 2:
-            return None
-        other = 0 if self._index else 1
-        return torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(self.device).type}:{other}")
+        with suppress(NotOffered):
+            return torch.empty(LARGE, dtype=torch.uint8, device=another(self.device))
+        return None
 
     def tensors(self) -> list[torch.Tensor]:
         """Make new tensors."""

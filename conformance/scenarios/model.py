@@ -111,6 +111,11 @@ def on(device: str, tensor: torch.Tensor) -> torch.Tensor:
         raise NotOffered(f"{tensor.dtype}: {first_line(e)}") from e
 
 
+def name_of(dtype: torch.dtype) -> str:
+    """Return a dtype's name without torch's, e.g. ``float16``."""
+    return str(dtype).removeprefix("torch.")
+
+
 def holds(device: str, dtype: torch.dtype) -> bool:
     """Whether numbers of a dtype can be sent to the device and back."""
     try:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from conformance.scenarios.asking import accelerator, held, on_device
+from conformance.scenarios.asking import accelerator, another, held, on_device
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 T = TypeVar("T")
@@ -71,9 +71,7 @@ def _keeps_what_is_there(names: _Named) -> bool:
 
 def _moves_between_devices(names: _Named) -> bool:
     """Whether a tensor and a module of another device of the kind arrive at the one that is asked for."""
-    if torch.accelerator.device_count() < 2:
-        raise NotOffered("a second device")
-    elsewhere = torch.device(names.kind, 0 if names.device.index else 1)
+    elsewhere = another(str(names.device))
     x, module = torch.arange(6.0, device=elsewhere).view(2, 3).t(), torch.nn.Linear(2, 3).to(elsewhere)
     there = names.to(x)
     arrived = (there.device == names.device, names.to(module).weight.device == names.device)

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios.asking import another
 from conformance.scenarios.model import Results, offered, scenario
-from conformance.scenarios.transfers import another
 
 
 def _saved(value: Any, **how: Any) -> Any:

@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, name_of, offered, on, scenario
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)
 #: Elements before and after a growth: within one block of an allocator, beyond it, and by far.
@@ -24,7 +24,7 @@ def _for_each_dtype(made: Callable[[str, torch.dtype], Results]) -> Results:
     """Return the results for each dtype, with its name before theirs."""
     results: Results = {}
     for dtype in DTYPES:
-        name = str(dtype).removeprefix("torch.")
+        name = name_of(dtype)
         try:
             results.update(made(name, dtype))
         except NotOffered as e:

@@ -9,7 +9,8 @@ from itertools import permutations, product
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
+from conformance.scenarios.asking import another
+from conformance.scenarios.model import Results, offered, on, scenario
 
 #: Bytes around which transfers are staged, or cut into pieces.
 EDGES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)
@@ -302,14 +303,3 @@ def shapes_that_do_not_fit(device: str) -> Results:
         for way, places in ways.items()
         for dtype in (torch.float32, torch.int64)
     }
-
-
-def another(device: str) -> str:
-    """Return the name of a second device, or CPU itself. Raises NotOffered if there is one device only."""
-    kind, _, index = device.partition(":")
-    if kind == "cpu":
-        return "cpu"
-    count = getattr(getattr(torch, kind, None), "device_count", None)
-    if count is None or count() < 2:
-        raise NotOffered(f"{kind} has no second device")
-    return f"{kind}:{(int(index or 0) + 1) % 2}"

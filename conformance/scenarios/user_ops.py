@@ -80,32 +80,56 @@ def _library() -> torch.library.Library:
     return library
 
 
+Calls = dict[str, Callable[[], torch.Tensor]]
+
+
 @scenario(exact=True)
 def kernels_of_cpu(device: str) -> Results:
     """An op that has a kernel for CPU alone gives what it gives on CPU, and writes what it says that it writes."""
     _library()
-    ops = getattr(torch.ops, NAMESPACE)
-    x = on(device, _VALUES)
+    ops, x = getattr(torch.ops, NAMESPACE), on(device, _VALUES)
+    calls = _calls_for_results(ops, x) | _calls_that_write(ops, x)
+    return {name: offered(call) for name, call in calls.items()}
 
+
+def _calls_for_results(ops: Any, x: torch.Tensor) -> Calls:
     def facts() -> torch.Tensor:
         scaled, number, half, flag = ops.facts(x.t(), 4.0, True, "abc", [5, 6])
         return torch.cat([scaled.cpu().flatten(), torch.tensor([float(number), half, float(flag)])])
 
+    def present(*tensors: torch.Tensor | None, weights: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.cat([tensor.flatten() for tensor in ops.present(list(tensors), weights)])
+
+    def numbered(**given: Any) -> torch.Tensor:
+        result: torch.Tensor = ops.numbered(x, dtype=torch.int32, **given)
+        if result.device != x.device:
+            raise AssertionError(f"the result is on {result.device}")
+        return result
+
+    return {
+        "results_of_other_types": facts,
+        "tensors_that_are_none": lambda: present(None, x.t(), None, x[1]),
+        "optional_tensor": lambda: present(x, weights=x[2]),
+        "dtype_given": numbered,
+        "device_given": partial(numbered, device=x.device),
+        "no_elements": lambda: torch.cat([tensor.flatten() for tensor in ops.empty(x)]),
+    }
+
+
+def _calls_that_write(ops: Any, x: torch.Tensor) -> Calls:
     def each(*tensors: torch.Tensor) -> torch.Tensor:
         ops.each(list(tensors), x)
         return torch.cat([tensor.flatten() for tensor in tensors])
 
-    def within(rows: torch.Tensor, write: Callable[[torch.Tensor], Any]) -> torch.Tensor:
+    def within(write: Callable[[torch.Tensor], Any]) -> torch.Tensor:
         """Return whole rows, of which a part was written."""
+        rows = x.clone()
         write(rows[1:, ::2])
         return rows
 
-    def present(*tensors: torch.Tensor | None, weights: torch.Tensor | None = None) -> torch.Tensor:
-        return torch.cat([tensor.flatten() for tensor in ops.present(list(tensors), weights)])
-
     def returned() -> torch.Tensor:
         written = x.clone()
-        result = ops.scaled(written, x[0] + 1)
+        result: torch.Tensor = ops.scaled(written, x[0] + 1)
         if result is not written:
             raise AssertionError("an op that returns the argument that it writes returned another tensor")
         return result
@@ -119,27 +143,14 @@ def kernels_of_cpu(device: str) -> Results:
         ops.turned(x, out=out)
         return out
 
-    def numbered(**given: Any) -> torch.Tensor:
-        result = ops.numbered(x, dtype=torch.int32, **given)
-        if result.device.type != torch.device(device).type:
-            raise AssertionError(f"the result is on {result.device}")
-        return result
-
-    calls: dict[str, Callable[[], torch.Tensor]] = {
-        "results_of_other_types": facts,
+    return {
         "tensors_of_a_list_written": lambda: each(x.clone(), x.t().clone(), x[0, 0].clone()),
-        "views_of_a_list_written": lambda: within(x.clone(), lambda part: each(part, x.clone()[0])),
+        "views_of_a_list_written": lambda: within(lambda part: each(part, x.clone()[0])),
         "list_without_tensors": lambda: torch.tensor(ops.each([], x) is None),
-        "tensors_that_are_none": lambda: present(None, x.t(), None, x[1]),
-        "optional_tensor": lambda: present(x, weights=x[2]),
         "argument_returned": returned,
-        "part_written": lambda: within(x.clone(), lambda part: ops.scaled(part, part + 1)),
+        "part_written": lambda: within(lambda part: ops.scaled(part, part + 1)),
         "expanded_argument": lambda: ops.scaled(x.clone(), x[:1].expand(3, 4)),
         "two_written": two,
         "out_grows": lambda: turned(x.new_empty(0)),
         "out_with_strides": lambda: turned(x.new_zeros(3, 4).t()),
-        "dtype_given": numbered,
-        "device_given": partial(numbered, device=device),
-        "no_elements": lambda: torch.cat([t.flatten() for t in ops.empty(x)]),
     }
-    return {name: offered(call) for name, call in calls.items()}

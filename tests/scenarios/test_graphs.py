@@ -10,6 +10,7 @@ import torch
 
 from conformance.scenarios import graphs
 from conformance.scenarios.model import Program, Results
+from tests.scenarios.altered import different
 
 pytestmark = pytest.mark.forked  # they run `backward`
 
@@ -21,20 +22,6 @@ PROGRAMS = (
     graphs.functions_of_their_own,
     graphs.writes_after_saving,
 )
-
-
-def different(program: Program, change: Callable[[], Any]) -> set[str]:
-    """Return the names of the results that a change of torch changes."""
-    right = program("cpu")
-    change()
-    found = program("cpu")
-    return {name for name, one in right.items() if not _same(one, found[name])}
-
-
-def _same(one: Any, other: Any) -> bool:
-    assert isinstance(one, torch.Tensor)
-    assert isinstance(other, torch.Tensor)
-    return bool(torch.equal(one, other))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

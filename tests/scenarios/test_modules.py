@@ -11,24 +11,11 @@ from torch import nn
 
 from conformance.scenarios import modules
 from conformance.scenarios.model import Program
+from tests.scenarios.altered import different
 
 pytestmark = pytest.mark.forked  # they run `backward`
 
 PROGRAMS = (modules.moved, modules.materialized, modules.initialized, modules.parametrized)
-
-
-def different(program: Program, change: Callable[[], Any]) -> set[str]:
-    """Return the names of the results that a change of torch changes. CPU stands in for a device."""
-    torch.manual_seed(20)
-    right = program("cpu")
-    change()
-    torch.manual_seed(21)
-    found = program("cpu")
-    return {name for name, one in right.items() if not _same(one, found[name])}
-
-
-def _same(one: Any, other: Any) -> bool:
-    return isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and torch.equal(one, other)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from conformance.scenarios import user_ops
+from tests.scenarios.altered import different
 
 
 class Ops:
@@ -23,13 +24,7 @@ class Ops:
 
 
 def found(monkeypatch: pytest.MonkeyPatch, **wrong: Callable[..., Any]) -> set[str]:
-    right = user_ops.kernels_of_cpu("cpu")
-    monkeypatch.setattr(torch.ops, user_ops.NAMESPACE, Ops(**wrong))
-    return {name for name, one in user_ops.kernels_of_cpu("cpu").items() if not _same(one, right[name])}
-
-
-def _same(one: Any, other: Any) -> bool:
-    return isinstance(one, torch.Tensor) and torch.equal(one, other)
+    return different(user_ops.kernels_of_cpu, lambda: monkeypatch.setattr(torch.ops, user_ops.NAMESPACE, Ops(**wrong)))
 
 
 def right(name: str) -> Any:

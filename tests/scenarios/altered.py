@@ -1,0 +1,26 @@
+"""A program on CPU with a change of torch, which stands in for a device that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from conformance.scenarios.model import Program
+
+
+def different(program: Program, change: Callable[[], Any]) -> set[str]:
+    """Return the names of the results that a change of torch changes. The two runs draw other numbers."""
+    torch.manual_seed(20)
+    right = program("cpu")
+    change()
+    torch.manual_seed(21)
+    found = program("cpu")
+    return {name for name, one in right.items() if not _are_equal(one, found[name])}
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    assert isinstance(one, torch.Tensor)
+    assert isinstance(other, torch.Tensor)
+    return bool(torch.equal(one, other))
