@@ -139,6 +139,7 @@ class Death:
     log: str = ""  # the process' stderr without stacks, if there is no sanitizer report
     stack: tuple[str, ...] = ()  # frames of the dead thread, those of the backend first
     python: tuple[str, ...] = ()  # Python frames outside the suite, the innermost first
+    lines: tuple[str, ...] = ()  # of a walk: up to the line that ran, or all if that is not known
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Death:
@@ -147,7 +148,7 @@ class Death:
             **d,
             "finding": DeathFinding.from_json(finding) if finding else None,
             "report": SanitizerReport.from_json(report) if report else None,
-            "stack": tuple(d.get("stack", ())), "python": tuple(d.get("python", ())),
+            **{name: tuple(d.get(name, ())) for name in ("stack", "python", "lines")},
         })  # fmt: skip
 
 

@@ -72,7 +72,8 @@ def test_the_form_that_crosses_processes_is_made_of_plain_values() -> None:
     death = Death("SIGSEGV", finding=DeathFinding("", left_out=LeftOut.TIME))
     found = CaseFailure("c", death=death).to_json()["death"]["finding"]["left_out"]
     assert type(found) is str  # pytest-xdist takes no subclass of it
-    assert CaseFailure.from_json(CaseFailure("c", death=Death()).to_json()).death == Death()
+    for death in (Death(), Death("SIGSEGV", lines=("x = 1", "f(x)"))):
+        assert CaseFailure.from_json(CaseFailure("c", death=death).to_json()).death == death
 
 
 def test_empty_fields_of_a_record_are_not_stored() -> None:

@@ -172,6 +172,7 @@ def death(found: Death) -> list[str]:
         "; ".join(filter(None, (first, said))),
         *(after.split("\n") if after else []),
         *(f"{name}: {' < '.join(frames)}" for name, frames in stacks.items() if frames),
+        *(["the last of these lines ran:", *_indented(found.lines)] if found.lines else []),
     ]
 
 

@@ -157,7 +157,8 @@ def _repeated_block(m: Mismatch) -> str:
 
 def _program(m: Mismatch) -> str:
     f = m.facts
-    said = f"the marked line {_raised(f['error'])}" if f["error"] else "the marked line does not hold"
+    which = "the marked line" if f["at"] >= 0 else "one of these lines"
+    said = f"{which} {_raised(f['error'])}" if f["error"] else f"{which} does not hold"
     marked = (f"{'->' if i == f['at'] else '  '} {line}" for i, line in enumerate(f["lines"]))
     return "\n".join([f"{said}:", *marked])
 

@@ -27,7 +27,7 @@ from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observatio
 from conformance.running.late_errors import late_error
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
-from conformance.scenarios import catalogue
+from conformance.scenarios import catalogue, running_script
 from conformance.support import host_heap
 from conformance.torch_versions import print_stacks_of_deaths, settle_threads
 from conformance.torch_versions.compilers import load_decompositions
@@ -137,7 +137,8 @@ class CellRunner:
     def _run_scenario(self, cell: CellId, progress: Progress, tally: _Tally) -> Observation:
         scenario = catalogue.find(cell.overload)
         (case,) = self.plan.case_ids(cell)
-        tally.add(case, lambda: programs.judge(scenario, self.plan.backend, partial(progress.note, 0)))
+        with running_script.followed_by(progress.note_script):
+            tally.add(case, lambda: programs.judge(scenario, self.plan.backend, partial(progress.note, 0)))
         return tally.observation()
 
     def reference(self, cell: CellId, index: int) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from conformance.running.sanitizer_report import Frame, function_name
+from conformance.scenarios import running_script
 
 FRAMES_SHOWN = 8
 TORCH_FRAMES_SHOWN = 3
@@ -35,6 +36,7 @@ class CrashLog:
     message: str
     stack: tuple[str, ...] = ()  # frames of the thread that died, those of the backend first
     python: tuple[str, ...] = ()  # the innermost first, without those of the suite
+    script_line: int = 0  # of a program that writes scripts: the number of the line that ran, 0 if it is not known
 
 
 def parse(log: str) -> CrashLog:
@@ -42,6 +44,7 @@ def parse(log: str) -> CrashLog:
     message: list[str] = []
     threads: list[list[tuple[str, Frame]]] = []
     python: list[str] = []
+    script_line = 0
     for line in log.splitlines():
         if _THREAD.match(line):
             threads.append([])
@@ -50,10 +53,12 @@ def parse(log: str) -> CrashLog:
             threads[-1].append((_text(found), Frame(found["function"], "", found["module"])))
         elif found := _PYTHON_FRAME.match(line):
             python.append(f"{found['file']}:{found['line']} {found['function']}")
+            if found["file"] == running_script.FILE and not script_line:
+                script_line = int(found["line"])
         elif not (_PYTHON_THREAD.match(line) or _NOISE.match(line) or _is_end_of_stack(line)):
             message.append(line)
     shown = "\n".join(message).strip()[:_LONGEST_MESSAGE]
-    return CrashLog(shown, tuple(_native(threads[0]) if threads else ()), tuple(_outside(python)))
+    return CrashLog(shown, tuple(_native(threads[0]) if threads else ()), tuple(_outside(python)), script_line)
 
 
 def _is_end_of_stack(line: str) -> bool:

@@ -24,6 +24,7 @@ class End:
     phase: str
     cases: int
     wall_ns: int
+    script: tuple[str, ...] = ()  # the lines of the script that ran, of a program that writes scripts
 
     @property
     def broken(self) -> bool:
@@ -38,11 +39,12 @@ class End:
         if self.broken:
             return Death(self.signal, phase=self.phase, log=self.how.log)
         said = crash_log.parse(self.how.log)
+        known = Death(self.signal, phase=self.phase, lines=self.script[: said.script_line or None])
         if isinstance(self.how, Hang):
-            return Death(seconds=self.how.seconds, phase=self.phase, log=said.message, python=said.python)
+            return replace(known, seconds=self.how.seconds, log=said.message, python=said.python)
         if self.how.report:
-            return Death(self.signal, phase=self.phase, report=self.how.report)
-        return Death(self.signal, phase=self.phase, log=said.message, stack=said.stack, python=said.python)
+            return replace(known, report=self.how.report)
+        return replace(known, log=said.message, stack=said.stack, python=said.python)
 
 
 def death(cell: CellId, route: str, end: End, arguments: tuple[PlacedArgument, ...] = ()) -> Observation:

@@ -1,12 +1,18 @@
-"""The case that a child is running, and the side: noted in memory that it shares with its parent."""
+"""What a child is running, the case, the side and a script's lines: noted in memory that it shares with its parent."""
 
 from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Sequence
 
 from conformance.support.shared_page import SharedPage
 
 _PHASES = ("", "cpu", "device")
 _NUMBERS = {phase: number for number, phase in enumerate(_PHASES)}
-_LAYOUT = "<iB"  # the index of the case, the index of the side in _PHASES
+# The index of the case, the index of the side in _PHASES, and the bytes of the script that lies behind the page.
+_LAYOUT = "<iBI"
 
 
 class Progress:
@@ -22,9 +28,21 @@ class Progress:
 
     def note(self, index: int, phase: str) -> None:
         """Note what runs next. The child calls this before each call of an op."""
-        self._page.write(index, _NUMBERS[phase])
+        self._page.write(index, _NUMBERS[phase], 0)
+
+    def note_script(self, lines: Sequence[str]) -> None:
+        """Note the lines of a script that runs next on this side; none when it has ended."""
+        index, phase, _ = self._page.read()
+        text = json.dumps(lines).encode() if lines else b""
+        os.pwrite(self.descriptor, text, mmap.PAGESIZE)
+        self._page.write(index, phase, len(text))
 
     def read(self) -> tuple[int, str]:
         """Return the last note: the index of the case, and the side, "" between two sides."""
-        index, phase = self._page.read()
+        index, phase, _ = self._page.read()
         return index, _PHASES[phase]
+
+    def script(self) -> tuple[str, ...]:
+        """Return the lines of the script that ran at the last note, () if none did."""
+        _, _, length = self._page.read()
+        return tuple(json.loads(os.pread(self.descriptor, length, mmap.PAGESIZE))) if length else ()

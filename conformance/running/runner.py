@@ -286,7 +286,8 @@ class Runner:
         index, phase = self._children.progress.read()
         if index > first:
             lived = [*lived, (Stretch(cell, first, index), wall / 1e9)]
-        end = End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
+        script = self._children.progress.script()
+        end = End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall, script)
         route = self._work.route(cell)
         tries = REFERENCES if isinstance(how, ChildDeath) else 1
         alone = self._reference(cell, index, tries) if phase and not end.broken else _Reference.SOUND

@@ -18,7 +18,7 @@ class Broken:
     """A result that is no tensor: lines of a program, one of which does not do what it has to."""
 
     lines: tuple[str, ...]
-    at: int  # the index of the line
+    at: int  # the index of the line, -1 if it is not known
     error: tuple[str, str] | None  # type and first line of what it raised; None for an assertion that does not hold
 
     @property

@@ -21,11 +21,15 @@ import torch.multiprocessing
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line
 
 
+class ProcessDied(RuntimeError):
+    """A new process was ended by a signal, or with an exit code, before it had returned."""
+
+
 def results_of(device: str, work: Callable[..., Results], arguments: Sequence[tuple[Any, ...]]) -> list[Results]:
     """Call ``work`` in new processes that know the device, one for each tuple of arguments. Return the results.
 
-    ``work`` is a function of a module. Raises NotOffered if a process does, and RuntimeError if one raises
-    anything else or dies. Then the other processes are killed.
+    ``work`` is a function of a module. Raises NotOffered if a process does, RuntimeError if one raises anything else,
+    and ProcessDied if one dies. Then the other processes are killed.
     """
     with tempfile.TemporaryDirectory() as folder:
         given = [(f"{folder}/{i}", loaded_by(device), work, each) for i, each in enumerate(arguments)]
@@ -75,7 +79,7 @@ def _wait(processes: Sequence[Any], folder: Path) -> None:
 def _error(name: str, said: Path, code: int) -> Exception:
     """Return the error of a process that has ended with a code."""
     if not said.exists():
-        return RuntimeError(f"{name} died: " + (f"signal {-code}" if code < 0 else f"exit code {code}"))
+        return ProcessDied(f"{name} died: " + (f"signal {-code}" if code < 0 else f"exit code {code}"))
     is_offered, message = json.loads(said.read_text(encoding="utf-8"))
     return RuntimeError(f"{name} raised {message}") if is_offered else NotOffered(message)
 

@@ -18,7 +18,8 @@ import torch
 
 from conformance.scenarios.asking import accelerator
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, scenario
-from conformance.scenarios.new_processes import results_of
+from conformance.scenarios.new_processes import ProcessDied, results_of
+from conformance.scenarios.running_script import FILE, running
 from conformance.scenarios.walk_devices import DEVICES, STREAMS, begin
 from conformance.scenarios.walk_generators import GENERATORS
 from conformance.scenarios.walk_kinds import KINDS
@@ -115,7 +116,7 @@ SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
     (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision),
 )
 
-_BEFORE = PROLOGUE.count("\n")
+_COMPILED_PROLOGUE = compile(PROLOGUE, __name__, "exec")
 
 
 def _written(state: State, steps: Sequence[Step]) -> tuple[list[str], int]:
@@ -260,9 +261,10 @@ def _run(lines: list[str]) -> Broken | None:
     """Run the script of a walk, and restore nothing. Returns what is wrong, None if nothing is."""
     names: dict[str, Any] = {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), running(lines):
             warnings.simplefilter("ignore")  # of ops that are not deterministic
-            exec(compile(PROLOGUE + "\n".join(lines), __name__, "exec"), names)
+            exec(_COMPILED_PROLOGUE, names)
+            exec(compile("\n".join(lines), FILE, "exec"), names)
     except Exception as e:  # noqa: BLE001  # whatever a backend raises
         return _broken(lines, e)
     finally:
@@ -275,9 +277,10 @@ def _broken(lines: Sequence[str], e: Exception) -> Broken:
     """Return the line of a script that raised, without the questions at the end that were not asked."""
     trace, at, own = e.__traceback__, 0, False
     while trace is not None:
-        own = trace.tb_frame.f_code.co_filename == __name__
-        if own and trace.tb_lineno > _BEFORE:
-            at = trace.tb_lineno - _BEFORE - 1
+        file = trace.tb_frame.f_code.co_filename
+        own = file in (FILE, _COMPILED_PROLOGUE.co_filename)
+        if file == FILE:
+            at = trace.tb_lineno - 1
         trace = trace.tb_next
     end = len(lines)
     while end > at + 1 and lines[end - 1].startswith("assert "):
@@ -341,15 +344,24 @@ def first_calls_of_a_process(device: str) -> Results:
     walkers = [Walker(device, areas, anew=True) for areas in MIXES]
 
     def run(lines: list[str]) -> Broken | None:
-        (found,) = results_of(device, _begun, [(lines,)])
+        try:
+            (found,) = results_of(device, _begun, [(lines,)])
+        except ProcessDied as e:
+            return Broken(tuple(lines), -1, (type(e).__name__, first_line(e)))
         return found["anew"] if isinstance(found["anew"], Broken) else None
 
     for seed in ANEW:
         walks = [walker.drawn(seed, FEW_STEPS) for walker in walkers]
         scripts = [walker.lines(steps) for walker, steps in zip(walkers, walks)]
-        ended = results_of(device, _begun, [(lines,) for lines in scripts])
-        for walker, steps, found in zip(walkers, walks, ended):
-            if isinstance(broken := found["anew"], Broken) and broken.is_wrong:
+        try:
+            found = results_of(device, _begun, [(lines,) for lines in scripts])
+            ended = [each["anew"] for each in found]
+        except ProcessDied:
+            ended = [run(lines) for lines in scripts]
+            if not any(ended):  # it dies by chance
+                raise
+        for walker, steps, broken in zip(walkers, walks, ended):
+            if isinstance(broken, Broken) and broken.is_wrong:
                 return {"anew": walker.reduced(steps, broken, run)}
     return results
 

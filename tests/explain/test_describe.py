@@ -135,6 +135,13 @@ def test_a_hang_says_how_long_it_was_waited_for() -> None:
     assert describe.death(Death(seconds=60.0))[0] == "the process did not return within 60 s, between cases"
 
 
+def test_the_end_of_a_walk_shows_its_lines() -> None:
+    found = Death("SIGSEGV", phase="device", lines=("with suppress(Left):", "    x.record_stream(s)"))
+    assert describe.death(found)[1:] == [
+        "the last of these lines ran:", "  with suppress(Left):", "      x.record_stream(s)",
+    ]  # fmt: skip
+
+
 def excerpt(*failures: CaseFailure) -> str:
     return describe.excerpt(replace(observed("mm", status=Status.FAIL), failures=failures))
 

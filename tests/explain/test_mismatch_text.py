@@ -165,6 +165,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
      "the marked line does not hold:\n   x = 1\n-> assert x == 2"),
     (Fact.PROGRAM, {"lines": ["f()"], "at": 0, "error": _ERROR},
      "the marked line raised ValueError: not today:\n-> f()"),
+    (Fact.PROGRAM, {"lines": ["f()"], "at": -1, "error": _ERROR},
+     "one of these lines raised ValueError: not today:\n   f()"),
     (Fact.STATE, {"what": "the current stream", "before": 0, "after": 32},
      "the call changed the current stream: 0 before, 32 after"),
     (Fact.STATE, {"what": "CPU's generator"}, "the call draws from CPU's generator, or seeds it"),

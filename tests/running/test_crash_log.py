@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance.running import crash_log
+from conformance.scenarios.running_script import FILE
 
 SITE = "/env/lib/python3.11/site-packages"
 LOG = f"""backend: queue 3 is full
@@ -41,6 +42,12 @@ def test_a_crash_log_begins_with_the_backends_frames_and_omits_the_suites() -> N
         "at::_ops::fill__Scalar::call (libtorch_cpu.so)",
     )
     assert found.python == ("/home/me/mine/kernels.py:12 fill",)
+
+
+def test_the_line_of_a_script_is_that_of_the_innermost_frame_in_it() -> None:
+    frames = [("/home/me/mine/kernels.py", 12), (FILE, 40), (FILE, 7), (f"{SITE}/conformance/scenarios/walks.py", 300)]
+    text = "\n".join(f'  File "{file}", line {line} in work' for file, line in frames)
+    assert crash_log.parse(f"Current thread 0x00007f (most recent call first):\n{text}\n").script_line == 40
 
 
 def test_a_long_native_stack_is_cut() -> None:

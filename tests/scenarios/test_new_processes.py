@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.scenarios.model import NotOffered, Results
-from conformance.scenarios.new_processes import results_of
+from conformance.scenarios.new_processes import ProcessDied, results_of
 
 # A process that has started the server of new processes cannot fork others that start some.
 pytestmark = pytest.mark.forked
@@ -53,7 +53,7 @@ def refusing(number: float) -> Results:
     [
         ("raises", RuntimeError, r"^process 1 raised ValueError: no such number$"),
         ("refuses", NotOffered, r"^no such call$"),
-        ("dies", RuntimeError, r"^process 1 died: signal 9$"),
+        ("dies", ProcessDied, r"^process 1 died: signal 9$"),
     ],
 )
 def test_the_error_of_one_process_ends_the_others(how: str, kind: type[Exception], said: str) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from conformance.scenarios import walk_devices, walks
 from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, NotPossible, Order, State, Step
+from conformance.vocabulary import Status
 from tests.scenarios.test_scenarios import observe, planned, said
 
 AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes", "ops")
@@ -87,8 +91,6 @@ def test_a_step_that_does_not_hold_alone_is_found(testing: Any) -> None:
 
 @pytest.mark.forked
 def test_a_step_that_the_device_does_not_offer_is_left_out(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     monkeypatch.delattr(torch.npu, "set_stream")
     monkeypatch.delattr(torch.npu, "default_stream")
     results = walks.walked("npu:0", ("devices", "streams"), range(20))
@@ -101,8 +103,6 @@ def test_a_step_that_the_device_does_not_offer_is_left_out(testing: Any, monkeyp
 def test_ways_to_copy_a_generator_and_to_free_memory_that_the_device_lacks_are_left_out(
     testing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
     def lacking(*_: object) -> None:
         raise SystemError("no such attribute")
 
@@ -118,8 +118,6 @@ def test_ways_to_copy_a_generator_and_to_free_memory_that_the_device_lacks_are_l
 
 @pytest.mark.forked
 def test_a_walk_may_meet_what_is_not_implemented(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     record = torch.Tensor.record_stream
 
     def of_few_elements(tensor: Any, stream: Any) -> None:
@@ -144,10 +142,46 @@ def test_a_reduced_walk_raises_what_the_whole_one_raised(testing: Any) -> None:
     assert walker.reduced(steps, whole, run).kind == ""
 
 
+def dying(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hanging(*_: object) -> None:
+    time.sleep(600)
+
+
+@pytest.mark.parametrize(("ends", "status"), [(dying, Status.CRASH), (hanging, Status.TIMEOUT)])
+def test_a_walk_in_which_the_process_ends_is_known_up_to_that_line(
+    ends: Any, status: Status, testing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.npu, "set_device", ends)
+    found = observe(planned("refnpu"), "walks:devices_and_streams", timeout=4)
+    (failure,) = found.failures
+    assert found.status is status
+    assert failure.death
+    assert "torch.npu.set_device(" in failure.death.lines[-1]
+    assert failure.death.lines[-1] in said(found)
+
+
+@pytest.mark.forked
+def test_a_new_process_that_dies_in_a_walk_is_a_failure_with_few_lines(
+    testing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walks, "_begun", dying_in_a_stream_block)
+    (found,) = broken(walks.first_calls_of_a_process("npu:0")).values()
+    assert found.kind == "ProcessDied"
+    assert len(found.lines) <= 8
+
+
+def dying_in_a_stream_block(lines: list[str]) -> Results:
+    """Die in a walk that has a block with a stream. A new process calls this."""
+    if any("torch.npu.stream(" in line for line in lines):
+        dying()
+    return {"anew": torch.tensor(True)}
+
+
 @pytest.mark.forked
 def test_an_assertion_of_the_backend_is_an_error_and_no_answer(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     set_device = torch.npu.set_device
 
     def of_index(device: object) -> None:
@@ -167,8 +201,6 @@ def test_a_program_begins_no_walk_after_its_time(testing: Any, monkeypatch: pyte
 
 @pytest.mark.forked
 def test_what_a_walk_changes_is_restored(testing: Any) -> None:
-    import torch
-
     before = torch.accelerator.current_stream(1)
     walks.walked("npu:0", ("devices", "streams"), range(20))
     assert torch.accelerator.current_device_index() == 0
@@ -293,8 +325,6 @@ def test_the_script_of_a_walk_runs_without_the_suite(tmp_path: Path) -> None:
 @pytest.mark.forked
 @pytest.mark.parametrize("name", ["current_stream", "set_stream", "set_device_index"])
 def test_a_device_without_streams_offers_no_walks(name: str, testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     def lacking(*_: object) -> object:
         raise RuntimeError("the device doesn't support streams")
 
