@@ -16,7 +16,8 @@ import torch
 class Bound(NamedTuple):
     """How far a value may be off: ``multiple`` x CPU's own distance from float64 + ``ulps`` x ``eps`` x magnitude.
 
-    The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element.
+    The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element,
+    which counts as at most ``neighbours`` x the element's own; 0: as it is.
     """
 
     exact: bool  # nothing at all
@@ -26,6 +27,7 @@ class Bound(NamedTuple):
     magnitude: float = 0.0
     growth: float = 0.0
     signed_zeros: bool = False  # -0.0 differs from 0.0
+    neighbours: float = 0.0
 
 
 def main(
@@ -144,7 +146,9 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
     true = torch.where(cpu.isfinite() & ~true.isfinite(), cpu, true)
     size, own = finite(true.abs()), finite((cpu - true).abs())
     largest = float(size.max()) if size.numel() else 0.0
-    scale = size.clamp_min(max(bound.magnitude, bound.growth * largest))
+    others = torch.full_like(size, largest)
+    others = torch.minimum(others, bound.neighbours * size) if bound.neighbours else others
+    scale = torch.maximum(size, bound.growth * others).clamp_min(bound.magnitude)
     allowed = bound.multiple * own + bound.ulps * bound.eps * scale
     near = (device - true).abs() <= allowed
     if device.is_complex():

@@ -51,7 +51,11 @@ def _bound(bound: Facts) -> str:
     )
     if bound["magnitude"]:
         return f"{text} of {float(bound['magnitude']):g}, the largest of the arguments"
-    return text + (f" of the largest element, {bound['terms']} terms" if bound["accumulates"] else "")
+    if not bound["accumulates"]:
+        return text
+    neighbours = bound.get("neighbours")
+    largest = "the largest element" + (f", but of {neighbours:g} times its own at most" if neighbours else "")
+    return f"{text} of {largest}, {bound['terms']} terms"
 
 
 _PROPERTIES = {"conj": "conj bit", "neg": "neg bit", "zero": "zero bit", "offset": "storage offset"}

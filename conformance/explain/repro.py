@@ -252,8 +252,9 @@ class _Judged:
         eps = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float32).eps
         grown = growth(eps, found["terms"]) if found["accumulates"] else 0.0
         numbers = (found["multiple"], found["ulps"], eps, float(found["magnitude"]), grown)
-        signed = ", signed_zeros=True" if found.get("signed_zeros") else ""
-        return f"Bound(False, {', '.join(map(repr, numbers))}{signed})"
+        named = {"signed_zeros": found.get("signed_zeros"), "neighbours": found.get("neighbours")}
+        given = [*map(repr, numbers), *(f"{name}={value!r}" for name, value in named.items() if value)]
+        return f"Bound(False, {', '.join(given)})"
 
     def _found(self) -> Mapping[str, Any]:
         mismatches = self.failure.mismatches if self.failure else ()

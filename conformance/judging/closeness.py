@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,10 @@ from conformance.judging.bits import same_exactly
 # A result is well-conditioned if half a unit in the last place of the arguments moves it by at most so many half units
 # of its own: a product of two does.
 WELL_CONDITIONED = 2.0
+
+# A componentwise bound takes the largest element of a result for at most so many times an element. Where that does not
+# suffice, it is asked how far rounding moves the element, which takes many calls.
+NEIGHBOURS = 2.0**10
 
 # Dtypes that have no wider one to compute a reference in.
 _WIDEST = (torch.float64, torch.complex128)
@@ -44,7 +48,11 @@ class Closeness:
     Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
     element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
     over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
-    never less than ``magnitude``.
+    never less than ``magnitude``, which may be one number for each element.
+
+    The errors of some algorithms, such as fast Fourier transforms, are relative to the largest element. A sum has no
+    such excuse: its bound is *componentwise* (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The
+    largest element then counts as at most :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
 
     CPU's distance for *nearby* arguments is what half a unit of what is computed on the way makes of a result. The
     first part of the bound is at least 2 x ``ulps`` of these.
@@ -58,7 +66,8 @@ class Closeness:
     ulps: float = 4.0
     accumulates: bool = False
     terms: int = 1
-    magnitude: float = 0.0  # of what the result is a small difference of
+    componentwise: bool = False
+    magnitude: float | torch.Tensor = 0.0  # of what the result is a small difference of
     dtype: torch.dtype | None = None  # what is computed in; None is the result's own
     subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
     signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
@@ -87,6 +96,8 @@ def beyond(
             wrong &= ~_is_rounded(expected, actual, closeness, further.spread)
         return wrong
     reference = expected if wide is None or wide.shape != expected.shape else wide
+    if further.spread is None and closeness.componentwise:
+        closeness = replace(closeness, componentwise=False)
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if bool(wrong.any()):
         wrong &= _further_off(expected, actual, reference, closeness, further)
@@ -204,13 +215,7 @@ def _too_far(
     own = torch.where(own.isfinite(), own, torch.zeros_like(own))
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
-    scale = magnitude
-    if closeness.accumulates and true.numel():
-        scale = torch.maximum(magnitude, magnitude.max()) * growth(eps, closeness.terms)
-    scale = scale.clamp_max(torch.finfo(torch.float64).max).clamp_min(closeness.magnitude)
-    if spread is not None:
-        excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
-        scale = torch.maximum(scale, (magnitude + excess) * growth(eps, closeness.terms))
+    scale = _scale(magnitude, closeness, eps, spread)
     allowed = closeness.multiple * own
     if nearby is not None:
         allowed = torch.maximum(allowed, max(closeness.multiple, 2 * closeness.ulps) * nearby)
@@ -229,6 +234,23 @@ def _too_far(
     if expected.dtype.is_complex:
         ok |= _parts_agree(ours, true, widen(reference.to(expected.dtype)), allowed, closeness.ulps * eps)
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
+
+
+def _scale(magnitude: torch.Tensor, closeness: Closeness, eps: float, spread: torch.Tensor | None) -> torch.Tensor:
+    """Elementwise: what the units in the last place of a bound are relative to, see :class:`Closeness`."""
+    most, grown = torch.finfo(torch.float64).max, growth(eps, closeness.terms)
+    scale = magnitude
+    if closeness.accumulates and magnitude.numel():
+        largest = magnitude.max().expand_as(magnitude)
+        if closeness.componentwise:
+            own = torch.minimum(largest, NEIGHBOURS * magnitude)
+            largest = own if spread is None else torch.where(spread.isnan(), largest, own)
+        scale = largest * grown
+    scale = torch.maximum(scale.clamp_max(most), torch.as_tensor(closeness.magnitude, dtype=torch.float64))
+    if spread is not None:
+        excess = (2 * spread.nan_to_num(0.0) / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
+        scale = torch.maximum(scale, (magnitude + excess) * grown)
+    return scale
 
 
 def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
@@ -297,10 +319,15 @@ def widen(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
 
 
-def bound(dtype: torch.dtype, closeness: Closeness, *, spread: bool = False) -> dict[str, Any]:
-    """The bound of a comparison as facts; ``spread``: widened where an element is ill-conditioned."""
+def bound(
+    dtype: torch.dtype, closeness: Closeness, index: tuple[int, ...] = (), *, spread: bool = False
+) -> dict[str, Any]:
+    """The bound of an element as facts; ``spread``: widened where an element is ill-conditioned."""
+    magnitude = closeness.magnitude
+    of_element = float(magnitude[index]) if isinstance(magnitude, torch.Tensor) else magnitude
     return {
         "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
-        "magnitude": facts.value(closeness.magnitude), "accumulates": closeness.accumulates, "terms": closeness.terms,
+        "magnitude": facts.value(of_element), "accumulates": closeness.accumulates, "terms": closeness.terms,
+        "neighbours": NEIGHBOURS if closeness.componentwise and spread else 0.0,
         "spread": spread, "signed_zeros": closeness.signed_zeros,
     }  # fmt: skip

@@ -100,7 +100,8 @@ def close(
         if further.spread is not None and expected.dtype is not torch.bool:
             allowed["spread"] = True
         return _first(wrong, expected, actual, None, subject, allowed, stale)
-    allowed = bound(closeness.dtype or expected.dtype, closeness, spread=further.spread is not None)
+    spread = further.spread is not None
+    allowed = bound(closeness.dtype or expected.dtype, closeness, _index(wrong), spread=spread)
     return _first(wrong, expected, actual, reference, subject, allowed, stale)
 
 
@@ -124,7 +125,7 @@ def _first(
     stale: torch.Tensor | None,
 ) -> Mismatch:
     """The finding for the first wrong element in row-major order."""
-    index = tuple(int(i) for i in torch.nonzero(wrong)[0]) if wrong.dim() else ()
+    index = _index(wrong)
     cpu, device = expected[index].item(), actual[index].item()
     found: dict[str, Any] = {
         "kind": Fact.ELEMENTS.value, "wrong": int(wrong.sum()), "of": expected.numel(), "index": list(index),
@@ -135,6 +136,11 @@ def _first(
     if reference is not None and reference is not expected:
         found["float64"] = facts.value(reference[index].item())
     return Mismatch(Check.VALUE, subject, found)
+
+
+def _index(wrong: torch.Tensor) -> tuple[int, ...]:
+    """The index of the first wrong element in row-major order."""
+    return tuple(int(i) for i in torch.nonzero(wrong)[0]) if wrong.dim() else ()
 
 
 def _pattern(

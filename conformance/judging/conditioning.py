@@ -8,7 +8,7 @@ what rounding alone can do (Parker, "Monte Carlo Arithmetic", 1997; here the arg
 Half a unit cannot be represented in float64, and may be rounded away on the way to the result, so that the draws are
 `NEAR` half units large and the spread is a `NEAR`-th of theirs. At a discontinuity, such as `floor` of a whole number,
 results jump however small the perturbation is, and a jump must excuse nothing. Each draw is therefore repeated with
-`FAR` half units. Rounding grows with the perturbation; a jump does not, and the spread of such an element is zero.
+`FAR` half units. Rounding grows with the perturbation; a jump does not, and the spread of such an element is not known.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ def perturbed(number: float | complex, eps: float, size: float, draw: int) -> fl
 def spread(reference: torch.Tensor, near: Sequence[torch.Tensor], far: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return how far half a unit in the last place of the arguments moves each element of ``reference``.
 
-    Zero where the ``near`` and ``far`` draws do not differ by rounding alone. All tensors have one shape and are
-    float64 or complex128. Draws that are not finite are left out.
+    NaN, not known, where the ``near`` and ``far`` draws do not differ by rounding alone, or none is finite. Other draws
+    that are not finite are left out. All tensors have one shape and are float64 or complex128.
     """
     small, large = _largest(reference, near), _largest(reference, far)
     least, most = _GROWS
     smooth = (large >= least * small) & (large <= most * small)
-    return torch.where(smooth, small / NEAR, torch.zeros_like(small))
+    return torch.where(smooth, small / NEAR, torch.full_like(small, torch.nan))
 
 
 def _largest(reference: torch.Tensor, draws: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The largest finite distance of a draw from the reference, per element."""
-    largest = torch.zeros_like(reference.abs())
+    """The largest finite distance of a draw from the reference, per element; NaN where there is none."""
+    largest = torch.full_like(reference.abs(), torch.nan)
     for draw in draws:
         distance = (draw - reference).abs()
-        largest = torch.maximum(largest, torch.where(distance.isfinite(), distance, torch.zeros_like(distance)))
+        largest = torch.where(distance.isfinite(), torch.fmax(largest, distance), largest)
     return largest

@@ -32,7 +32,7 @@ class OtherReference:
     def spread(self, reference: torch.Tensor) -> torch.Tensor:
         """How far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
         if not self.outcomes.may_round:
-            return torch.zeros_like(reference.abs())
+            return torch.full_like(reference.abs(), torch.nan)
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
         return conditioning.spread(reference, near, far)
 

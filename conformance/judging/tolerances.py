@@ -9,7 +9,7 @@ import torch
 
 from conformance import ops
 from conformance.judging import storages
-from conformance.judging.closeness import Closeness
+from conformance.judging.closeness import Closeness, widen
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.views import torch_dtype, view
 from conformance.layouts import is_among
@@ -76,14 +76,13 @@ class Criteria:
         ulps = tolerance.ulps * (4 if result.dtype.is_complex else 1)
         dtype = _computed_in(self.facts, expected, result)
         if tolerance.accumulation is Accumulation.CANCELS:
-            return Closeness(
-                tolerance.cpu_multiple, ulps, magnitude=_largest(expected), dtype=dtype, subnormals=self.subnormals
-            )
+            magnitude = _magnitudes(expected, result.shape)
+            return Closeness(tolerance.cpu_multiple, ulps, magnitude=magnitude, dtype=dtype, subnormals=self.subnormals)
         terms = _terms(tolerance.accumulation, expected, result)
         accumulates = tolerance.accumulation not in (Accumulation.NONE, Accumulation.FEW)
         return Closeness(
-            tolerance.cpu_multiple, ulps, accumulates, terms, dtype=dtype, subnormals=self.subnormals,
-            signed_zeros=self.facts.signed_zeros,
+            tolerance.cpu_multiple, ulps, accumulates, terms, accumulates and not tolerance.normwise, dtype=dtype,
+            subnormals=self.subnormals, signed_zeros=self.facts.signed_zeros,
         )  # fmt: skip
 
 
@@ -121,19 +120,24 @@ def _is_inexact(dtype: torch.dtype) -> bool:
     return bool(dtype.is_floating_point or dtype.is_complex)
 
 
-def _largest(expected: CallOutcome) -> float:
+def _magnitudes(expected: CallOutcome, shape: torch.Size) -> float | torch.Tensor:
     """The largest finite magnitude in the arguments that are read, as they were before the call.
 
-    Beside arguments of floats, integers are indices and counts; alone, they are what is computed with.
+    Of arguments that can be broadcast to the ``shape`` of the result, the largest one for each of its elements. Beside
+    arguments of floats, integers are indices and counts; alone, they are what is computed with.
     """
     read = [a for a in expected.side.arguments if a.slot.pool]
     floats = [a for a in read if _is_inexact(a.tensor.dtype)]
-    sizes = [0.0]
-    for a in floats or read:
-        values = view(a.before, a.tensor.dtype, a.placement)
-        magnitudes = values.to(torch.complex128 if values.is_complex() else torch.float64).abs()
-        sizes.append(float(magnitudes.nan_to_num(0.0, 0.0, 0.0).max()) if magnitudes.numel() else 0.0)
-    return max(sizes)
+    views = [view(a.before, a.tensor.dtype, a.placement) for a in floats or read]
+    found = [widen(values).abs().nan_to_num(0.0, 0.0, 0.0) for values in views]
+    if found and all(_broadcasts(magnitudes.shape, shape) for magnitudes in found):
+        return torch.stack([magnitudes.expand(shape) for magnitudes in found]).amax(0)
+    return max((float(magnitudes.max()) for magnitudes in found if magnitudes.numel()), default=0.0)
+
+
+def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
+    """Whether a tensor of a shape can be expanded to another one."""
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
 
 
 def _terms(accumulation: Accumulation, expected: CallOutcome, result: torch.Tensor) -> int:

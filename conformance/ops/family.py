@@ -51,11 +51,15 @@ class Tolerance:
     Allowed is the greatest of ``cpu_multiple`` times the CPU's own distance, and ``ulps`` units in the last place of
     the result's dtype, times the square root of the accumulation length where there is one (small floats are to be
     summed in float32, and round once). Integers are exact unless they have a spread.
+
+    The units are those of each element; where algorithms in use are accurate by the norm alone (``normwise``), of the
+    largest one.
     """
 
     ulps: float = 2.0
     cpu_multiple: float = 2.0
     accumulation: Accumulation = Accumulation.NONE
+    normwise: bool = False
 
     @property
     def exact(self) -> bool:
@@ -67,7 +71,8 @@ EXACT = Tolerance(ulps=0.0, cpu_multiple=0.0)
 ROUNDED = Tolerance(ulps=1.0)  # one correctly rounded operation, or two
 TRANSCENDENTAL = Tolerance(ulps=4.0)
 SUMMED = Tolerance(ulps=4.0, accumulation=Accumulation.REDUCED)
-ITERATED = Tolerance(ulps=64.0, cpu_multiple=8.0, accumulation=Accumulation.ALL)  # factorizations, long recurrences
+# Factorizations, long recurrences.
+ITERATED = Tolerance(ulps=64.0, cpu_multiple=8.0, accumulation=Accumulation.ALL, normwise=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ _WINDOWS = words("bartlett_window blackman_window hamming_window hann_window kai
 FAMILY = Family(
     "fft",
     words("_fft_* fft_* istft stft _cufft_* *_window"),
-    {"tolerance": Tolerance(8.0, 4.0, Accumulation.ALL)},
+    {"tolerance": Tolerance(8.0, 4.0, Accumulation.ALL, normwise=True)},
     but={
         "fft_*shift": {"tolerance": EXACT},
         # No kernel checks what the functions of torch.fft check: that a dim is named once, and one of three scalings.

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.judging import compare
-from conformance.judging.closeness import Closeness, Further, near
+from conformance.judging.closeness import NEIGHBOURS, Closeness, Further, near
 from conformance.records import Mismatch
 from conformance.vocabulary import Check
 
@@ -75,6 +75,31 @@ class TestClose:
         device = torch.tensor([1e6, 2e-3])
         assert compare.close(true.float(), device, true, Closeness(ulps=4), "result") is not None
         assert compare.close(true.float(), device, true, Closeness(ulps=4, accumulates=True), "result") is None
+
+    @pytest.mark.parametrize(("spread", "ok"), [(0.0, False), (1e-6, False), (1e-3, True), (NAN, True)])
+    def test_a_componentwise_bound_is_relative_to_what_rounding_moves_the_element_by(
+        self, spread: float, ok: bool
+    ) -> None:
+        true = torch.tensor([1e30, 1e-3], dtype=torch.float64)
+        device = torch.tensor([1e30, 2e-3])
+        rule = Closeness(ulps=4, accumulates=True, componentwise=True)
+        further = Further(spread=lambda _: torch.tensor([0.0, spread], dtype=torch.float64))
+        found = compare.close(true.float(), device, true, rule, "result", further)
+        assert (found is None) is ok
+        assert ok or found and found.facts["bound"]["neighbours"] == NEIGHBOURS
+
+    def test_a_componentwise_bound_is_that_of_the_largest_element_where_no_spread_is_asked(self) -> None:
+        true = torch.tensor([1e30, 1e-3], dtype=torch.float64)
+        rule = Closeness(ulps=4, accumulates=True, componentwise=True)
+        assert compare.close(true.float(), torch.tensor([1e30, 2e-3]), true, rule, "result") is None
+
+    def test_a_magnitude_may_be_given_for_each_element(self) -> None:
+        true = torch.tensor([1e-6, 1e-6], dtype=torch.float64)
+        rule = Closeness(ulps=4, magnitude=torch.tensor([1.0, 1e-3], dtype=torch.float64))
+        assert compare.close(true.float(), torch.tensor([1.2e-6, 1e-6]), true, rule, "result") is None
+        found = compare.close(true.float(), torch.tensor([1e-6, 1.2e-6]), true, rule, "result")
+        assert found
+        assert found.facts["bound"]["magnitude"] == 1e-3
 
     @pytest.mark.parametrize(("device", "ok"), [(1016.0, True), (256.0, False)])
     def test_a_long_bfloat16_sum_may_round_but_not_stop_growing(self, device: float, ok: bool) -> None:
