@@ -49,6 +49,12 @@ def test_expect_update_writes_rules_that_the_next_run_meets(results: Path) -> No
     assert run("expect", "update", LANE).output == "matrices/expected/demo.toml: 1 rules: 1 kept, 0 new; 0 dropped\n"
 
 
+def test_expect_update_reads_the_directory_that_results_names(results: Path) -> None:
+    (results / "results").rename(results / "kept")
+    shown = run("expect", "update", LANE, "--results", "kept")
+    assert shown.output == "matrices/expected/demo.toml: 1 rules: 0 kept, 1 new; 0 dropped\n"
+
+
 def test_expect_update_leaves_the_rules_alone_after_a_run_that_did_not_end(results: Path) -> None:
     with store.Writer(results / "results" / LANE, manifest()):
         pass
@@ -78,6 +84,8 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["inventroy"], "unknown command 'inventroy'; near: inventory"),
         (["show"], "unknown command 'show'; none of the 23 known names is near; `commands --help` lists them"),
         (["expect", "updat", "x"], "unknown command 'updat'; near: update"),
+        (["perf", "runn"], "unknown command 'runn'; near: run"),
+        (["lane", "demo", "--", "python"], "matrices/; expected <backend>.toml"),
         (
             ["summary", "nowhere"],
             "no closed run 'nowhere' in results/runs/; lanes with runs: demo-torch2.8-malloc-release",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.commands.edge import (
+    Commands,
     Mistake,
     backend_option,
     matching,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.perf.meter import Meter
 
 
-@click.group("perf")
+@click.group("perf", cls=Commands)
 def perf_() -> None:
     """Measure how fast the backend's calls are, compare two runs, and rank what to speed up next."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes, results_option
+from conformance.commands.edge import Commands, Mistake, expected_option, mistakes, results_option
 from conformance.explain import describe
 from conformance.report import github, job_page, junit
 from conformance.results import expectations, expected_files, store, summary
@@ -25,11 +25,12 @@ def expect() -> None:
 
 @expect.command("update")
 @click.argument("run")
+@results_option
 @expected_option
-def expect_update(run: str, expected: Path | None) -> None:
+def expect_update(run: str, results: Path, expected: Path | None) -> None:
     """Update the known failures from RUN, a lane's name or a directory of results; reasons written by hand stay."""
     with mistakes(store.StoreError, TomlError, OSError):
-        read = store.read(store.find(RESULTS, run))
+        read = store.read(store.find(results, run))
         file = expected_files.to_write(expected, read.manifest)
         if read.manifest.shard:
             raise Mistake(f"{run}: is shard {read.manifest.shard}; merge the shards first, with: conformance merge")

@@ -69,6 +69,8 @@ def start(root: Path, name: str, log: Path | None = None) -> Start:
 def find(root: Path, name: str) -> tuple[Lane, str]:
     """Return a lane and the session that creates its environment. Raises LookupError for an unknown lane."""
     matrices = matrix.load_all(root / "matrices")
+    if not matrices:
+        raise LookupError(f"no matrix in {root / 'matrices'}/; expected <backend>.toml")
     lanes = {lane.name: (m, lane) for m in matrices for lane in m.lanes()}
     if name not in lanes:
         raise LookupError(unknown("lane", name, lanes))
