@@ -51,8 +51,8 @@ def aoti_(
 
     MODEL is file.py, file.py:function or module:function: a function (by default `model`) without arguments that
     returns (module, tuple of example inputs, dynamic shapes of torch.export or None). Without MODEL, two small models.
-    Each call ends as right, clear error, other error, silent garbage or crash, against eager with the same inputs. The
-    exit code is 1 if one is silent garbage or a crash.
+    Each call is compared with eager on the same inputs, and ends as right, clear error, other error, silent garbage,
+    crash or not judged. The exit code is 1 if a call ends in one of the last three ways.
     """
     from conformance import backends
     from conformance.aoti import builtin, session, text

@@ -20,7 +20,10 @@ from conformance.vocabulary import DEFAULT_SEED
     "--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads, as in the run."
 )
 @click.option("--after", multiple=True, metavar="ID", help="A case or cell whose calls come first; may be repeated.")
-@click.option("--runs", type=click.IntRange(1), default=1, help="Processes that make the calls, until one differs.")
+@click.option(
+    "--runs", type=click.IntRange(1), default=1, show_default=True,
+    help="Processes that make the calls, until one differs.",
+)  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )
@@ -105,7 +108,10 @@ def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) ->
 @click.command("record", context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- python SCRIPT.py ...")
 @backend_option
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("calls.safetensors"))
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("calls.safetensors"),
+    show_default=True, help="The file that the calls are written to.",
+)  # fmt: skip
 @click.option(
     "--largest", type=click.IntRange(0), default=1 << 20, show_default=True,
     help="Largest storage in bytes whose values are stored; a seed replaces a larger storage of floats.",

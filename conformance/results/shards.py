@@ -33,7 +33,7 @@ class Shard:
         found = _SHARD.fullmatch(text)
         shard = Shard(int(found[1]), int(found[2])) if found else None
         if shard is None or not 1 <= shard.index <= shard.count:
-            raise ShardError(f"{text!r} is not a shard; expected I/N with 1 <= I <= N, for example 2/4")
+            raise ShardError(f"{text!r} is not a shard; expected I/N with 1 <= I <= N <= 9999, for example 2/4")
         return shard
 
 

@@ -125,7 +125,7 @@ def test_an_interrupted_shard_is_resumed_only_by_the_same_shard(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--shard", "0/3"), "--shard: '0/3' is not a shard; expected I/N with 1 <= I <= N, for example 2/4"),
+        (("--shard", "0/3"), "--shard: '0/3' is not a shard; expected I/N with 1 <= I <= N <= 9999, for example 2/4"),
         (("--shard", "4/3"), "--shard: '4/3' is not a shard"),
         (("--shard", "x"), "--shard: 'x' is not a shard"),
         (("--shard-by", "night"), "--shard-by: needs --shard I/N, which says which part of the run to take"),

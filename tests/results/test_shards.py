@@ -82,5 +82,5 @@ def test_a_shard_is_read_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "x", "", "1/0", "-1/3", "1/3/5", "1 / 3", "1/99999"])
 def test_an_invalid_shard_is_an_error(text: str) -> None:
-    with pytest.raises(ShardError, match="is not a shard; expected I/N with 1 <= I <= N, for example 2/4"):
+    with pytest.raises(ShardError, match="is not a shard; expected I/N with 1 <= I <= N <= 9999, for example 2/4"):
         Shard.parse(text)
