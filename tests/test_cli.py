@@ -130,11 +130,11 @@ def test_a_limit_of_no_time_is_a_mistake_before_anything_runs(command: str) -> N
     assert shown.output == "Error: --timeout: expected a positive number of seconds, got -1\n"
 
 
-def test_next_ranks_what_to_mend_in_the_latest_run(results: Path) -> None:
+def test_next_ranks_what_to_fix_in_the_latest_run(results: Path) -> None:
     shown = run("next")
     assert shown.exit_code == 0
     row = next(line for line in shown.output.splitlines() if line.startswith("  1."))
-    assert row.split() == ["1.", "mend", "masked_fill_", "1", "-", "-"]
+    assert row.split() == ["1.", "fix", "masked_fill_", "1", "-", "-"]
     assert run("next", LANE).output == shown.output
     assert run("next", "--results", "nowhere").exit_code == 2
 

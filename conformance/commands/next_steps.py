@@ -1,4 +1,4 @@
-"""`next`: what to mend or implement next, ranked from a stored run or from the routes of a backend."""
+"""`next`: what to fix or implement next, ranked from a stored run or from the routes of a backend."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def next_(
     run: str, backend: str, model: str | None, recorded: tuple[Path, ...], by: str, as_json: bool, results: Path,
     most: int,
 ) -> None:  # fmt: skip
-    """Rank what to mend or implement next, and what to serve by a kernel instead of a fallback.
+    """Rank what to fix or implement next, and what to serve by a kernel instead of a fallback.
 
     Steps have the cells that they explain, the calls of recorded models that need them, and the bytes that the fallback
     copies in these calls. RUN is by default the latest run. --backend takes the routes of an installed backend: in

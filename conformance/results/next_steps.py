@@ -1,4 +1,4 @@
-"""What to mend or implement next: the steps that let a backend run more, and as CPU does. Pure."""
+"""What to fix or implement next: the steps that let a backend run more, and as CPU does. Pure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _OF_NO_MODEL = frozenset({*CONTEXTS, "conj", "neg", "zero_size", "zero_dim"})
 class Action(Word):
     """What a step does."""
 
-    PRIMITIVE = "primitive", "mend a primitive that the bring-up gate found broken"
-    MEND = "mend", "mend a kernel that fails or crashes"
+    PRIMITIVE = "primitive", "fix a primitive that the bring-up gate found broken"
+    FIX = "fix", "fix a kernel that fails or crashes"
     IMPLEMENT = "implement", "write a kernel for an operator that has none"
     NATIVE = "native", "write a kernel for an operator that a fallback serves"
 
@@ -95,7 +95,7 @@ def steps(
     found = [Step(Action.PRIMITIVE, o["primitive"], o["cells"], note=o["headline"]) for o in limits]
     affected = _Affected(models.recordings, served, ran)
     found += [
-        Step(Action.MEND, c.kernel, len(c.cells), c.overloads, c.example, models=affected.by(c.cells))
+        Step(Action.FIX, c.kernel, len(c.cells), c.overloads, c.example, models=affected.by(c.cells))
         for c in causes.of_run(ran)
     ]
     found += _to_implement(ran, needs.lacking(models.recordings, served))

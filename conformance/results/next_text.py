@@ -12,7 +12,7 @@ from conformance.support import command_lines
 __all__ = ["counted", "table"]
 
 _DO = {
-    Action.PRIMITIVE: "mend the primitive", Action.MEND: "mend", Action.IMPLEMENT: "implement",
+    Action.PRIMITIVE: "fix the primitive", Action.FIX: "fix", Action.IMPLEMENT: "implement",
     Action.NATIVE: "make native",
 }  # fmt: skip
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))

@@ -53,7 +53,7 @@ def test_a_failing_kernel_of_many_models_comes_first(tmp_path: Path) -> None:
     shown = run(tmp_path)
     assert shown.exit_code == 0
     first = next(line for line in shown.output.splitlines() if line.startswith("  1."))
-    assert first.split()[1:3] == ["mend", "mm"]
+    assert first.split()[1:3] == ["fix", "mm"]
     assert "llama 775, qwen2 629" in first
     assert "bert" not in first  # its products are float32, and the cell is bfloat16
 
@@ -86,7 +86,7 @@ def of_no_backend(results: Path, *arguments: str) -> str:
 def test_a_run_and_a_backend_take_the_routes_of_the_backend(tmp_path: Path) -> None:
     keep(tmp_path)
     steps = json.loads(of_no_backend(tmp_path, LANE, "--json"))["steps"]
-    assert {("mend", "mm"), ("implement", "empty")} <= {(step["action"], step["what"]) for step in steps}
+    assert {("fix", "mm"), ("implement", "empty")} <= {(step["action"], step["what"]) for step in steps}
 
 
 def test_without_a_run_the_routes_of_the_backend_are_ranked(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_broken_kernel_and_a_broken_primitive_are_steps_too() -> None:
     found = steps(RAN, limits)
     assert [(s.action, s.what, s.cells) for s in found] == [
         (Action.PRIMITIVE, "conjugate", 2), (Action.IMPLEMENT, "conv2d", 3), (Action.IMPLEMENT, "relu", 2),
-        (Action.MEND, "masked_fill_", 1),
+        (Action.FIX, "masked_fill_", 1),
     ]  # fmt: skip
     assert found[0].note == "it dies"
 
@@ -84,7 +84,7 @@ def test_without_a_run_the_routes_tell_what_models_lack_and_what_falls_back() ->
 
 def test_a_failing_kernel_has_the_calls_of_its_failing_cells() -> None:
     assert ranked([observed("mm", status=Status.FAIL)]) == [
-        ("implement", "add", 20), ("mend", "mm", 10), ("native", "silu", 30),
+        ("implement", "add", 20), ("fix", "mm", 10), ("native", "silu", 30),
     ]  # fmt: skip
 
 
@@ -97,24 +97,24 @@ def test_a_kernel_that_passes_has_no_step() -> None:
     [("bool-contiguous", 40), ("bool-values", 40), ("bool-expanded", 0), ("bool-vmap", 0), ("bool-zero_size", 0)],
 )
 def test_a_contiguous_call_is_broken_by_contiguous_cells_alone(cell: str, calls: int) -> None:
-    (found,) = [s for s in ranked([observed("masked_fill_.Scalar", cell, Status.FAIL)]) if s[0] == "mend"]
-    assert found == ("mend", "masked_fill_", calls)
+    (found,) = [s for s in ranked([observed("masked_fill_.Scalar", cell, Status.FAIL)]) if s[0] == "fix"]
+    assert found == ("fix", "masked_fill_", calls)
 
 
 def test_a_strided_call_is_broken_by_strided_cells_too() -> None:
     strided = recording(call("mm", placed=(Placement("recorded", (2, 3), (1, 2), 0, 6),), count=3))
-    assert ("mend", "mm", 3) in ranked([observed("mm", "float32-step2", Status.FAIL)], Order.MODELS, strided)
+    assert ("fix", "mm", 3) in ranked([observed("mm", "float32-step2", Status.FAIL)], Order.MODELS, strided)
 
 
 def test_a_cell_in_another_dtype_counts_only_if_that_of_the_call_was_not_tried() -> None:
     other = observed("mm", "float64-contiguous", Status.FAIL)
-    assert ("mend", "mm", 10) in ranked([other])
-    assert ("mend", "mm", 0) in ranked([other, observed("mm", "float32-contiguous")])
+    assert ("fix", "mm", 10) in ranked([other])
+    assert ("fix", "mm", 0) in ranked([other, observed("mm", "float32-contiguous")])
 
 
 def test_a_composite_is_broken_by_the_cells_of_the_kernel_below_it() -> None:
     models = Models((RECORDED,), ROUTES | {"add.out": "native"}, BELOW)
-    (found,) = [s for s in steps([observed("add.out", status=Status.FAIL)], (), models) if s.action is Action.MEND]
+    (found,) = [s for s in steps([observed("add.out", status=Status.FAIL)], (), models) if s.action is Action.FIX]
     assert found.calls == 20
 
 
