@@ -40,8 +40,8 @@ from tools.settings.model import Measured
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
-    "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md",
-    "docs/contract.md", "docs/aoti.md", "docs/perf.md",
+    "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/faults.md", "docs/kill-rate.md", "docs/causes.md",
+    "docs/settings.md", "docs/contract.md", "docs/aoti.md", "docs/perf.md",
 )  # fmt: skip
 GENERATED = ROOT / "conformance" / "corpus" / "data" / "generated.jsonl.gz"
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
