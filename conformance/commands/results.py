@@ -73,7 +73,7 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
     with mistakes(store.StoreError, TomlError, OSError):
         found = [_read(results, name, expected) for name in names or _latest(results)]
         if not found:
-            raise Mistake(f"no closed run in {results / store.RUNS}/; expected a RUN, or another --results")
+            raise Mistake(f"no closed run in {results / store.RUNS}/; {store.how_to_have_one(results)}")
     if form == "text":
         click.echo("\n\n".join(_text(r) for r in found))
     elif form == "json":

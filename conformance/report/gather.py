@@ -104,7 +104,7 @@ def _check(results: Path) -> None:
     if not results.is_dir():
         raise StoreError(f"{results}: {'is no directory' if results.exists() else 'there is no such directory'}")
     if not runs.every_series(results):
-        raise StoreError(f"{results}: holds no closed run; `pytest --pyargs conformance --results {results}` makes one")
+        raise StoreError(f"{results}: holds no closed run; {runs.how_to_have_one(results)}")
 
 
 def _lane(choice: Choice, expected: Path | None, left_out: list[str]) -> LaneData:

@@ -94,6 +94,14 @@ def test_shards_are_no_runs_until_they_are_merged_and_are_found_by_name(tmp_path
     assert runs.find(tmp_path, LANE) == merged(tmp_path)
 
 
+@pytest.mark.parametrize("command", [("summary",), ("report", "--text")])
+def test_a_command_that_finds_only_shards_names_the_merge(command: tuple[str, ...], tmp_path: Path) -> None:
+    keep(tmp_path, CELLS[:2], "1/2")
+    shown = CliRunner().invoke(commands, [*command, "--results", str(tmp_path)])
+    assert shown.exit_code == Exit.INTERRUPTED
+    assert f"`conformance merge --results {tmp_path}` joins the shards that are there" in shown.output
+
+
 def test_merging_again_keeps_what_there_is(tmp_path: Path) -> None:
     keep(tmp_path, CELLS[:2], "1/2"), keep(tmp_path, CELLS[2:], "2/2")
     run(tmp_path)

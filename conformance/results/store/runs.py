@@ -207,6 +207,13 @@ def shards(results: Path) -> list[str]:
     return sorted(name for name in listed(results) if shard_of(name))
 
 
+def how_to_have_one(results: Path) -> str:
+    """Return what makes a run where none is closed: the merge of its shards, else pytest."""
+    if shards(results):
+        return f"`conformance merge --results {results}` joins the shards that are there"
+    return f"`pytest --pyargs conformance --results {results}` makes one"
+
+
 def _parts(among: Sequence[str], series: str) -> Sequence[str]:
     """Return the names that contain a series. Most names of a large store are of other series."""
     middle = f"-{series}-"
