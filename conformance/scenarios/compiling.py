@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario, tensors_of
 from conformance.support.compiled_code import compiler_error
 from conformance.support.machine import cxx_compiler
 from conformance.torch_versions.compilers import inductor_knows
@@ -133,7 +133,7 @@ def _outputs(make: Callable[[], Made], device: str, backend: str, dynamic: bool)
     for size in SIZES:
         torch.manual_seed(size)
         given = [_leaf(x, device) for x in inputs(size)]
-        results = _flat(called(*given))
+        results = tensors_of(called(*given))
         for name, tensor in _named(body, given, results):
             found[f"{name}, size {size}"] = tensor.detach()
     torch.compiler.reset()
@@ -163,12 +163,6 @@ def _named(body: Any, given: list[torch.Tensor], results: list[torch.Tensor]) ->
         named += [(name, buffer.clone()) for name, buffer in body.named_buffers()]
         body.zero_grad()
     return named
-
-
-def _flat(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, (tuple, list)):
-        return [t for v in value for t in _flat(v)]
-    return [value] if isinstance(value, torch.Tensor) else []
 
 
 def rows(n: int) -> Inputs:

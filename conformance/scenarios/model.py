@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -132,3 +133,10 @@ def laid_out(device: str, *numbers: int) -> torch.Tensor | NotOffered:
     if torch.empty((2, 3), device=device).t().stride() == (1, 3):
         return torch.tensor(numbers)
     return NotOffered("tensors with strides")
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of nested tuples and lists, in order."""
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in tensors_of(v)]
+    return [value] if isinstance(value, torch.Tensor) else []

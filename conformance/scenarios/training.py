@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
+from conformance.scenarios.model import NotOffered, Results, offered, on, scenario, tensors_of
 from conformance.torch_versions import autocasts
 
 Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
@@ -27,7 +27,7 @@ def _step(device: str, make: Callable[[], Made], outputs: slice = slice(None), *
     module = copy.deepcopy(module).to(device)
     given = [x.to(device).requires_grad_(x.is_floating_point()) for x in inputs]
     found = module(*given)
-    tensors = [t for t in _flat(found) if t.is_floating_point()][outputs]
+    tensors = [t for t in tensors_of(found) if t.is_floating_point()][outputs]
     loss = sum((t.square().mean() for t in tensors), torch.zeros((), device=device))
     loss.backward()
     chosen = optimizer.pop("kind", torch.optim.SGD)
@@ -36,12 +36,6 @@ def _step(device: str, make: Callable[[], Made], outputs: slice = slice(None), *
         chosen(parameters, lr=0.1, **optimizer).step()
     rows = [loss, *(x.grad for x in given if x.grad is not None), *parameters]
     return torch.cat([t.detach().cpu().reshape(-1) for t in rows])
-
-
-def _flat(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, (tuple, list)):
-        return [t for v in value for t in _flat(v)]
-    return [value] if isinstance(value, torch.Tensor) else []
 
 
 def _steps(device: str, modules: dict[str, Callable[[], Made]], **optimizer: Any) -> Results:
@@ -134,7 +128,7 @@ def recurrent_states(device: str) -> Results:
         states = [scale * torch.randn(*batch, 4) for _ in range(1 + name.startswith("lstm"))]
         moved = [state.to(device) for state in states]
         found = module.to(device)(x.to(device), tuple(moved) if len(moved) > 1 else moved[0])
-        return torch.cat([t.detach().cpu().reshape(-1) for t in _flat(found)])
+        return torch.cat([t.detach().cpu().reshape(-1) for t in tensors_of(found)])
 
     return {f"{name}_{scale}": offered(partial(begun, name, scale)) for name in RECURRENT for scale in (1, 300)}
 
