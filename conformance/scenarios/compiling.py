@@ -115,7 +115,7 @@ def _excused(make: Callable[[], Made], found: Results, backend: str, dynamic: bo
 def _alike(one: torch.Tensor | NotOffered, other: torch.Tensor | NotOffered) -> bool:
     assert isinstance(one, torch.Tensor)
     assert isinstance(other, torch.Tensor)
-    same_place = one.shape == other.shape and one.stride() == other.stride()
+    same_place = (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride())
     return bool(same_place and torch.allclose(one.cpu(), other, 1e-4, 1e-5, equal_nan=True))
 
 

@@ -124,3 +124,9 @@ def test_strides_that_torch_compiles_wrongly_for_cpu_too_are_not_judged(monkeypa
     for found, excused in ((wrong, True), (worse, False), (eager, False)):
         judged = compiling._excused(nothing, {"result 0": found}, "inductor", False)  # noqa: SLF001
         assert isinstance(judged["result 0"], NotOffered) is excused
+
+
+def test_a_result_of_another_dtype_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_outputs", lambda make, device, backend, dynamic: {"result 0": torch.ones(2)})
+    found = torch.ones(2, dtype=torch.float64)
+    assert compiling._excused(nothing, {"result 0": found}, "inductor", False)["result 0"] is found  # noqa: SLF001
