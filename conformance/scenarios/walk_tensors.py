@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.scenarios.walk_kinds import device_of, form_of, kind, tensor_of
-from conformance.scenarios.walk_state import HOST, NotPossible, State, Step
+from conformance.scenarios.walk_state import HOST, RECORD_STREAM, NotPossible, State, Step
 
 Shape = tuple[int, ...]
 
@@ -143,9 +143,12 @@ def send_from_pinned(s: State, step: Step) -> None:
 def resize_storage(s: State, step: Step) -> None:
     """Let the memory of a tensor grow. Its contents stay."""
     tensor = tensor_of(s, step)
-    s.overwrite(step, tensor)
     stream = s.current(tensor.storage.device)
-    if tensor.storage.made_on != stream:  # the old memory is read there
+    is_read_elsewhere = tensor.storage.made_on != stream  # the old memory
+    if is_read_elsewhere and RECORD_STREAM in s.lacks:
+        raise NotPossible(RECORD_STREAM)
+    s.overwrite(step, tensor)
+    if is_read_elsewhere:
         s.write(f"{tensor.name}.record_stream({stream})")
         tensor.storage.made_on = stream
     tensor.storage.nbytes *= 2

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.scenarios import walk_devices, walks
+from conformance.scenarios import walk_devices, walk_tensors, walks
 from conformance.scenarios.model import Broken, NotOffered, Program, Results
-from conformance.scenarios.walk_state import HOST, NotPossible, Order, State, Step
+from conformance.scenarios.walk_state import HOST, RECORD_STREAM, NotPossible, Order, State, Step
 from conformance.vocabulary import Status
 from tests.scenarios.test_scenarios import observe, planned, said
 
@@ -264,6 +264,24 @@ def test_memory_that_another_stream_uses_is_not_freed_before() -> None:
         *said, last = state.blocks[0].lines[before:]
         assert last == "del t1"
         assert said  # record_stream, or a wait
+
+
+@pytest.mark.parametrize("lacks", [(), (RECORD_STREAM,)])
+def test_memory_grows_on_another_stream_only_where_that_can_be_recorded(lacks: tuple[str, ...]) -> None:
+    state = State("npu", 2, lacks=lacks)
+    walk_devices.begin(state)
+    state.streams["new"] = 0
+    tensor = state.made(step(1), 0, (3,))
+    walk_tensors.resize_storage(state, step(2))
+    state.make_current("new")
+    before = list(state.blocks[0].lines)
+    if lacks:
+        with pytest.raises(NotPossible):
+            walk_tensors.resize_storage(state, step(3))
+        assert (state.blocks[0].lines, tensor.storage.nbytes) == (before, 24)
+    else:
+        walk_tensors.resize_storage(state, step(3))
+        assert "t1.record_stream(new)" in state.blocks[0].lines
 
 
 def test_a_view_keeps_the_memory() -> None:
