@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario, unless_first
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario, unless_first
 from conformance.torch_versions import seeds
 
 # Draws some numbers from a generator, and from the default one of the device if it gets None.
@@ -29,10 +29,10 @@ SEEDS = (0, 7, 2**32 + 1, 2**63 - 1, 2**64 - 1, -1)
 
 
 def _filled(name: str, *arguments: Any, dtype: torch.dtype = torch.float32) -> Sampler:
-    """Return a sampler that fills a tensor in place, e.g. by ``uniform_``."""
+    """Return a sampler that fills a tensor in place, e.g. by ``uniform_``. It raises NotOffered without the dtype."""
 
     def draw(device: str, generator: torch.Generator | None, n: int) -> torch.Tensor:
-        tensor = torch.zeros(n, dtype=dtype, device=device)
+        tensor = on(device, torch.zeros(n, dtype=dtype))
         filled: torch.Tensor = getattr(tensor, name)(*arguments, generator=generator)
         return filled
 

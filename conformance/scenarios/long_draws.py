@@ -14,7 +14,7 @@ from threading import Barrier
 import torch
 
 from conformance.scenarios.generators import DEFAULT_SAMPLERS, SAMPLERS, generator_of
-from conformance.scenarios.model import Results, holds, name_of, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, holds, name_of, offered, on, scenario
 
 #: Numbers drawn by calls of one sampler, one after the other: within a block of a generator, and more than many grids.
 CALLS = (1, 3, 1000, 2, 4097, 128, 70_001, 5)
@@ -53,7 +53,7 @@ def draws_do_not_repeat(device: str) -> Results:
         torch.manual_seed(20)
         drawn = []
         for shape in MATRICES:
-            out = torch.zeros(shape[::-1] if transposed else shape, dtype=dtype, device=device)
+            out = on(device, torch.zeros(shape[::-1] if transposed else shape, dtype=dtype))
             drawn.append(FILLS[name](out.t() if transposed else out).cpu().flatten())
         run = max(LONGER_RUNS.get(of, RUN) for of in (name, name_of(dtype)))
         return torch.tensor(not _has_repeats(torch.cat(drawn), run))
@@ -65,10 +65,9 @@ def draws_do_not_repeat(device: str) -> Results:
         results[f"default_{name}"] = offered(partial(by_calls, name, partial(sample, device)))
     for name in FILLS:
         for dtype in (torch.float32, torch.float64, torch.float16):
-            if holds(device, dtype):
-                for transposed in (False, True):
-                    key = f"{name}_{name_of(dtype)}_{'columns' if transposed else 'rows'}"
-                    results[key] = offered(partial(by_rows, name, dtype, transposed))
+            for transposed in (False, True):
+                key = f"{name}_{name_of(dtype)}_{'columns' if transposed else 'rows'}"
+                results[key] = offered(partial(by_rows, name, dtype, transposed))
     return results
 
 
@@ -113,7 +112,7 @@ def draws_stay_in_their_range(device: str) -> Results:
         f"{name}_{name_of(dtype)}": offered(partial(_holds, name, device, dtype))
         for name in RANGES
         for dtype in (INTEGERS if name.startswith("random") else FLOATS)
-        if holds(device, dtype) and _holds_on_cpu(name, dtype)
+        if _holds_on_cpu(name, dtype)
     }
 
 
@@ -127,6 +126,9 @@ def _holds_on_cpu(name: str, dtype: torch.dtype) -> bool:
 
 
 def _holds(name: str, device: str, dtype: torch.dtype) -> torch.Tensor:
+    """Return whether draws keep to their range. Raises NotOffered if the device does not have the dtype."""
+    if not holds(device, dtype):
+        raise NotOffered(name_of(dtype))
     torch.manual_seed(20)
     return torch.tensor(RANGES[name](device, dtype))
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.scenarios import generators, long_draws
-from conformance.scenarios.model import Program
+from conformance.scenarios.model import NotOffered, Program
 
 PROGRAMS = (long_draws.draws_do_not_repeat, long_draws.draws_stay_in_their_range, long_draws.threads_draw_apart)
 UNIFORM = torch.Tensor.uniform_
@@ -116,3 +116,30 @@ def test_draws_out_of_their_range_are_found(
     assert failing(long_draws.draws_stay_in_their_range) == set()  # what CPU holds is asked once
     monkeypatch.setattr(torch.Tensor, name, wrong)
     assert failing(long_draws.draws_stay_in_their_range) == expected
+
+
+def test_a_device_without_a_dtype_names_the_results_that_it_does_not_offer(monkeypatch: pytest.MonkeyPatch) -> None:
+    to, zeros = torch.Tensor.to, torch.zeros
+
+    def lacking(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            there = "cpu" in (*args[1:], kwargs.get("device"))
+            if there and torch.float64 in (kwargs.get("dtype"), getattr(args[0], "dtype", None)):
+                raise TypeError("the device has no float64")
+            return call(*args, **kwargs)
+
+        return called
+
+    monkeypatch.setattr(long_draws, "MATRICES", ((7, 1003),))
+    monkeypatch.setattr(long_draws, "RANGES", {"uniform": long_draws.RANGES["uniform"]})
+    programs = (long_draws.draws_do_not_repeat, long_draws.draws_stay_in_their_range, generators.same_seed_same_draws)
+    wanted = [program("cpu").keys() for program in programs]
+    monkeypatch.setattr(torch.Tensor, "to", lacking(to))
+    monkeypatch.setattr(torch, "zeros", lacking(zeros))
+    monkeypatch.setattr(long_draws, "_holds_on_cpu", lambda *_: True)
+    for program, names in zip(programs, wanted, strict=True):
+        found = program("cpu")
+        lost = {name for name, one in found.items() if isinstance(one, NotOffered)}
+        assert found.keys() == names
+        assert lost
+        assert all("float64" in name for name in lost)
