@@ -24,7 +24,7 @@ LACKING = "doesn't support"
 Part = Callable[[str], torch.Tensor]
 
 
-def results_of(device: str, *parts: Part) -> Results:
+def results_of_parts(device: str, *parts: Part) -> Results:
     """Return the tensor of each part, by its name."""
 
     def of(part: Part) -> torch.Tensor:

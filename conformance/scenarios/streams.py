@@ -26,7 +26,7 @@ from conformance.scenarios.busy_streams import (
     on_stream,
     overwrite_free_memory,
     pinned,
-    results_of,
+    results_of_parts,
     synchronize,
     take_memory,
 )
@@ -39,7 +39,7 @@ PATIENCE = 30.0  # seconds until work has to be done
 @scenario(exact=True, area="memory")
 def memory_in_use(device: str) -> Results:
     """Memory that was freed goes to no other tensor while a stream that uses it is not done."""
-    return results_of(
+    return results_of_parts(
         device, _soon_and_late, _late_and_soon, _freed_under_another, _named_by_a_view, _sent_from_pinned,
         _fetched_to_pinned, _fetched_to_freed_pinned,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def copies_that_arrive(device: str) -> Results:
 @scenario(exact=True, area="devices")
 def events_in_order(device: str) -> Results:
     """A stream that waits for an event begins behind it, also if the event is recorded again or gone by then."""
-    return results_of(
+    return results_of_parts(
         device, _destroyed, _recorded_again, _recorded_elsewhere_before, _awaited_though_recorded_elsewhere_before,
         _waited_for_again, _in_a_row, _asked, _stream_asked, _awaited, _stream_awaited,
     )  # fmt: skip
@@ -290,7 +290,7 @@ def _stream_awaited(device: str) -> torch.Tensor:
 @scenario(exact=True, area="devices")
 def gradients_of_streams(device: str) -> Results:
     """``backward`` runs on the streams of the forward calls, and the stream that called it sees the gradients."""
-    return results_of(device, _called_there, _called_elsewhere, _called_while_it_is_busy)
+    return results_of_parts(device, _called_there, _called_elsewhere, _called_while_it_is_busy)
 
 
 def _forward(device: str, weight: torch.Tensor, value: float) -> torch.Tensor:
@@ -344,7 +344,7 @@ def calls_without_a_wait(device: str) -> Results:
 
     Among them are scalars of the host that change afterwards.
     """
-    return results_of(device, _many, _one_of_many, _scalars_of_the_host)
+    return results_of_parts(device, _many, _one_of_many, _scalars_of_the_host)
 
 
 def _many(device: str) -> torch.Tensor:
