@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from conformance.scenarios.asking import accelerator
+from conformance.scenarios.busy_streams import pinned
 from conformance.scenarios.model import Results, on, scenario
 from conformance.scenarios.new_processes import results_of
 
@@ -15,22 +15,14 @@ from conformance.scenarios.new_processes import results_of
 SIZES = tuple(edge + more for edge in (4 << 10, 64 << 10, 1 << 20, 4 << 20) for more in (-64, 64))
 
 
-def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in pinned memory, of CPU the tensor itself: it has no memory to copy to. Raises NotOffered."""
-    if device == "cpu":
-        return tensor
-    accelerator(device)  # torch pins memory for its accelerator alone
-    return tensor.pin_memory()
-
-
 @scenario(exact=True, area="loading", accelerators=True)
 def pinned_memory(device: str) -> Results:
     """A pinned tensor says so and keeps its values, also one that is allocated with ``pin_memory=True``."""
-    tensor = _pinned(device, torch.arange(100.0))
+    tensor = pinned(device, torch.arange(100.0))
     empty = torch.zeros(5, pin_memory=device != "cpu")
-    of_sizes = {size: _pinned(device, (torch.arange(size) % 251).to(torch.uint8)) for size in SIZES}
+    of_sizes = {size: pinned(device, (torch.arange(size) % 251).to(torch.uint8)) for size in SIZES}
     return {
-        **{f"{size}_bytes": on(device, pinned) for size, pinned in of_sizes.items()},
+        **{f"{size}_bytes": on(device, p) for size, p in of_sizes.items()},
         **{f"{size}_pinned": torch.tensor(device == "cpu" or p.is_pinned()) for size, p in of_sizes.items()},
         "values": tensor.clone(),
         "pinned": torch.tensor(device == "cpu" or tensor.is_pinned()),
@@ -48,10 +40,10 @@ def pinned_before_the_first_use(device: str) -> Results:
 
 def _pinned_first(device: str) -> Results:
     """Pin memory as the first thing that this new process does."""
-    made, empty = _pinned(device, torch.arange(100.0)), torch.zeros(5, pin_memory=device != "cpu")
-    pinned = {"made": made, "allocated": empty}
+    made, empty = pinned(device, torch.arange(100.0)), torch.zeros(5, pin_memory=device != "cpu")
+    both = {"made": made, "allocated": empty}
     return {
-        **{name: torch.tensor(device == "cpu" or one.is_pinned()) for name, one in pinned.items()},
+        **{name: torch.tensor(device == "cpu" or one.is_pinned()) for name, one in both.items()},
         "values": made.clone(),
         "arrived": made.to(device, non_blocking=True) + 1,
     }
@@ -60,12 +52,13 @@ def _pinned_first(device: str) -> Results:
 @scenario(exact=True, area="loading")
 def copies_that_do_not_block(device: str) -> Results:
     """``non_blocking=True`` copies to the device and back give the values that a wait for the device shows."""
-    source = _pinned(device, torch.arange(10_000.0))
+    source = pinned(device, torch.arange(10_000.0))
     there = source.to(device, non_blocking=True) * 2
-    back = _pinned(device, torch.zeros(10_000))
+    back = pinned(device, torch.zeros(10_000))
     back.copy_(there, non_blocking=True)
+    strided = there[::3].to("cpu", non_blocking=True)
     there.sum().item()  # waits for the stream
-    return {"there": there.cpu(), "back": back.clone(), "strided": there[::3].to("cpu", non_blocking=True).contiguous()}
+    return {"there": there.cpu(), "back": back.clone(), "strided": strided.contiguous()}
 
 
 #: Views of a matrix of 100 x 101 elements.
@@ -87,8 +80,8 @@ def views_of_pinned_memory(device: str) -> Results:
         numbers = (torch.arange(100 * 101) % 251).view(100, 101).to(dtype)
         on_device = on(device, numbers)
         for name, view in VIEWS.items():
-            there = view(_pinned(device, numbers.clone())).to(device, non_blocking=True)
-            kept = _pinned(device, torch.zeros(100, 101, dtype=dtype))
+            there = view(pinned(device, numbers.clone())).to(device, non_blocking=True)
+            kept = pinned(device, torch.zeros(100, 101, dtype=dtype))
             view(kept).copy_(view(on_device), non_blocking=True)
             there.sum().item()  # waits for the stream
             results[f"from.{name}.{dtype}"] = there.clone(memory_format=torch.contiguous_format)

@@ -43,6 +43,40 @@ def test_an_upload_that_ignores_the_offset_is_found(monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
+def test_copies_that_do_not_block_are_read_only_after_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``to`` and ``copy_`` give what a device has not written yet, which ``item`` writes."""
+    to, copy, item = torch.Tensor.to, torch.Tensor.copy_, torch.Tensor.item
+    late: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def submitted(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        late.append((target, source.clone()))
+        return target
+
+    def upload(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if args == ("cpu",) and kwargs == {"non_blocking": True} and tensor.numel() < 10_000:
+            return submitted(torch.zeros(tensor.shape), tensor)
+        return to(tensor, *args, **kwargs)
+
+    def download(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+        return submitted(target, source) if non_blocking else copy(target, source)
+
+    def wait(tensor: torch.Tensor) -> Any:
+        while late:
+            copy(*late.pop())
+        return item(tensor)
+
+    right = loading.copies_that_do_not_block("cpu")
+    for name, change in (("to", upload), ("copy_", download), ("item", wait)):
+        monkeypatch.setattr(torch.Tensor, name, change)
+    found = loading.copies_that_do_not_block("cpu")
+    assert not late
+    for name, one in right.items():
+        assert isinstance(one, torch.Tensor)
+        other = found[name]
+        assert isinstance(other, torch.Tensor)
+        assert torch.equal(one, other), name
+
+
 def test_a_download_that_fills_the_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     was = torch.Tensor.copy_
 
