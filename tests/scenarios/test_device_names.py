@@ -1,0 +1,26 @@
+"""Devices by each of their names: functions that mean another device are found."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import device_names
+
+
+@pytest.mark.forked
+def test_functions_of_peaks_that_all_mean_the_current_device_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("refnpu.testing")
+    module: Any = torch.get_device_module("npu")
+
+    def of_current(function: Any, *_: Any) -> Any:
+        return function()
+
+    right = device_names.second_device_by_each_name("npu:0")["reset_peak_memory_stats_by_name"]
+    for name in ("max_memory_allocated", "reset_peak_memory_stats"):
+        monkeypatch.setattr(module, name, partial(of_current, getattr(module, name)))
+    wrong = device_names.second_device_by_each_name("npu:0")["reset_peak_memory_stats_by_name"]
+    assert (right, wrong) == (torch.tensor(True), torch.tensor(False))
