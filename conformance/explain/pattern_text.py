@@ -12,6 +12,7 @@ _EXPECTED = {
     "negative": "where the expected value is negative",
 }
 _ORDINALS = {2: "second", 3: "third"}
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # by the last digit
 
 
 def text(pattern: Mapping[str, Any]) -> str:
@@ -52,8 +53,12 @@ def _bounds(rule: Mapping[str, Any]) -> str:
 
 
 def _indices(rule: Mapping[str, Any]) -> str:
-    step = rule["every"]
-    return f"every {_ORDINALS.get(step, f'{step}th')} index from {rule['at']}"
+    return f"every {_ordinal(rule['every'])} index from {rule['at']}"
+
+
+def _ordinal(n: int) -> str:
+    ending = "th" if n // 10 % 10 == 1 else _ENDINGS.get(n % 10, "th")
+    return _ORDINALS.get(n, f"{n}{ending}")
 
 
 def _values(pattern: Mapping[str, Any]) -> str:
