@@ -14,7 +14,7 @@ Facts = Mapping[str, Any]
 
 
 def text(found: Mismatch) -> str:
-    """Return one finding without its check, on one line. Only leaks of host memory have several lines."""
+    """Return one finding without its check, on one line. Leaks of host memory and programs have several lines."""
     render = _RENDERERS.get(found.kind)
     try:
         said = render(found) if render else json.dumps(dict(found.facts))
