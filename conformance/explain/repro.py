@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping
@@ -274,6 +275,13 @@ _ONLY_THE_SUITE = frozenset({
 })  # fmt: skip
 
 
+def literal(number: float | complex) -> str:
+    """Return the Python text of a number, also of one that is not finite or has a zero with a sign."""
+    if isinstance(number, complex):
+        return f"complex({literal(number.real)}, {literal(number.imag)})"
+    return repr(number) if math.isfinite(number) else f'float("{number}")'
+
+
 def attribute(overload: str) -> str:
     return overload if "." in overload else f"{overload}.default"
 
@@ -353,7 +361,7 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     TensorSlot: lambda arg: f"t{arg.index}",
     DeviceArg: lambda arg: repr(arg.name) if arg.name else "device",
     EnumArg: lambda arg: f"torch.{arg.name}",
-    ComplexArg: lambda arg: repr(complex(arg.real, arg.imag)),
+    ComplexArg: lambda arg: literal(complex(arg.real, arg.imag)),
     GeneratorArg: lambda arg: f"torch.Generator(device).manual_seed({arg.seed})",
-    float: lambda arg: f'float("{arg}")',  # infinity and NaN are no literals
+    float: literal,
 }

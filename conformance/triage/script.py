@@ -10,7 +10,7 @@ from conformance.backends import Capabilities
 from conformance.calls.model import Call
 from conformance.calls.sequence import Step
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
-from conformance.explain.repro import attribute
+from conformance.explain.repro import attribute, literal
 from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
 from conformance.triage.shrink import counting
@@ -140,9 +140,8 @@ def _values(data: torch.Tensor, count: int, dtype: torch.dtype) -> str:
         return f"torch.arange({count}).to({dtype})" if dtype != torch.int64 else f"torch.arange({count})"
     if count > MOST_VALUES:
         raise ValueError(f"{count} values are too many to write out")
-    values = used.view(dtype).tolist()
-    listed = str(values).replace("nan", 'float("nan")').replace("inf", 'float("inf")')
-    return f"torch.tensor({listed}, dtype={dtype})"
+    listed = ", ".join(map(literal, used.view(dtype).tolist()))
+    return f"torch.tensor([{listed}], dtype={dtype})"
 
 
 def _text(arg: Arg, tensors: Sequence[str]) -> str:
@@ -155,7 +154,7 @@ def _text(arg: Arg, tensors: Sequence[str]) -> str:
     if isinstance(arg, DeviceArg):
         return repr(arg.name) if arg.name else "device"
     if isinstance(arg, ComplexArg):
-        return repr(complex(arg.real, arg.imag))
+        return literal(complex(arg.real, arg.imag))
     if isinstance(arg, GeneratorArg):
         return f"torch.Generator(device).manual_seed({arg.seed})"
-    return f'float("{arg}")' if isinstance(arg, float) else repr(arg)
+    return literal(arg) if isinstance(arg, float) else repr(arg)

@@ -99,6 +99,13 @@ def test_a_script_makes_the_calls_before_on_the_device_alone(plan: Plan) -> None
     assert calls == ["meta"]
 
 
+@pytest.mark.parametrize("number", [1.5, -0.0, 1e-300, complex(float("nan"), -0.0), complex(float("-inf"), 2), -0.0j])
+def test_a_number_has_a_text_that_gives_it_back(number: complex) -> None:
+    again = eval(repro.literal(number))
+    assert type(again) is type(number)
+    assert repr(again) == repr(number)
+
+
 def test_a_script_names_what_it_repeats(plan: Plan) -> None:
     case = repro.find(plan, case_id(plan, *CELLS[0]))
     text = repro.script(plan, case)

@@ -77,6 +77,12 @@ def test_a_script_shows_arguments_that_share_a_storage() -> None:
     exec(compile(text, "script", "exec"), {})
 
 
+def test_a_script_shows_complex_numbers_that_are_not_finite() -> None:
+    x = torch.tensor([complex(float("nan"), 1), complex(float("inf"), -0.0), -0.0j])
+    text = script.script([lone(taken(OPS.mul.Tensor, x, complex(float("inf"), 0)))], BACKEND, "mul")
+    exec(compile(text, "script", "exec"), {})
+
+
 def test_a_script_of_many_calls_is_refused() -> None:
     with pytest.raises(ValueError, match="20 calls are too many"):
         script.script([Step(taken(OPS.neg.default, torch.ones(1)), (0,))] * 20, BACKEND, "")

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from conformance.explain.repro import literal
 from conformance.torch_versions import compiler_tools as tools
 from conformance.torch_versions import storage_id
 from conformance.triage.compiled.dump import Dump
@@ -107,7 +108,7 @@ def _storage(a: torch.Tensor, large: list[torch.Tensor]) -> str:
     if flat.numel() > MOST_VALUES:
         large.append(flat)
         return f"stored[{len(large) - 1}]" + (f".to({str(a.device)!r})" if where else ".clone()")
-    return f"torch.tensor({flat.tolist()}, dtype={a.dtype}{where})"
+    return f"torch.tensor([{', '.join(map(literal, flat.tolist()))}], dtype={a.dtype}{where})"
 
 
 def _view(a: torch.Tensor) -> str:

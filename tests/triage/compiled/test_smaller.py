@@ -116,6 +116,20 @@ def test_a_script_fails_with_wrong_code_in_what_is_its_subject(tmp_path: Path, s
     assert failed.stderr.count("eager_but_wrong") > 0, "the right code must pass"
 
 
+def test_a_script_has_complex_arguments_that_are_not_finite(tmp_path: Path) -> None:
+    class Doubled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (x + x,)
+
+    given = dumped(torch.tensor([complex(float("nan"), 1), complex(float("inf"), -0.0)]), model=Doubled())
+    text = script.script(given, "eager", "a title", "result 0", "torch", tmp_path)
+    made = text[text.index("def arguments") : text.index("def run")]
+    names = {"torch": torch, "tensor": torch.tensor}
+    exec(made, names)
+    (x,) = names["arguments"]()
+    assert torch.equal(torch.view_as_real(x).isnan(), torch.view_as_real(given.args[0]).isnan())
+
+
 def run(directory: Path, text: str) -> subprocess.CompletedProcess[str]:
     (directory / "script.py").write_text(text)
     return subprocess.run(
