@@ -22,7 +22,7 @@ from conformance.explain import describe, program_script
 from conformance.judging.closeness import bound, growth
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, criteria_of
-from conformance.judging.twins import CPU, Twins
+from conformance.judging.twins import CPU, Twins, is_on_host
 from conformance.judging.views import torch_dtype
 from conformance.ops.family import Equivalence
 from conformance.plan.arguments import placed_arguments
@@ -324,7 +324,7 @@ class _Writer:
             made = f"torch.conj({made})" if placement.bit == "conj" else f"torch._neg_view({made})"
         return [
             f"s{slot.index} = storage(",
-            '    "cpu",' if slot.on_host else "    device,",
+            '    "cpu",' if is_on_host(slot, self._case) else "    device,",
             *(f'    "{chunk}",' for chunk in chunks),
             ")",
             f"{variable} = {made}  # {slot.name}",

@@ -106,6 +106,13 @@ def test_a_number_has_a_text_that_gives_it_back(number: complex) -> None:
     assert repr(again) == repr(number)
 
 
+def test_a_script_leaves_an_argument_on_the_host_that_is_there_on_every_device(plan: Plan) -> None:
+    cell = next(c for c in plan.cells("tensor_split.tensor_indices_or_sections") if c.dtype == "float32")
+    text = repro.script(plan, plan.cases(cell)[0])
+    storages = [line.strip() for line in text.splitlines() if line.strip() in ("device,", '"cpu",')]
+    assert storages == ["device,", '"cpu",']
+
+
 def test_a_script_names_what_it_repeats(plan: Plan) -> None:
     case = repro.find(plan, case_id(plan, *CELLS[0]))
     text = repro.script(plan, case)
