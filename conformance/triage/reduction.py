@@ -84,8 +84,13 @@ def _own(text: str) -> str:
 
 
 def _fails(job: Job, python: str, path: Path, lane: str) -> bool:
-    environment = job.environment(lane)
-    return subprocess.run([python, str(path)], env=environment, capture_output=True, check=False).returncode != 0
+    """Whether a script exits with another code than 0, or does not end within the seconds of a run."""
+    environment, command = job.environment(lane), [python, str(path)]
+    try:
+        ran = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=job.timeout)
+    except subprocess.TimeoutExpired:
+        return True
+    return ran.returncode != 0
 
 
 def _torch_of(python: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,15 @@ def test_triage_writes_the_smallest_call_that_fails_in_each_run(
     evidence, text = reduction.finish(job, alone, versions, "here")
     assert "does not fail each time it is run" in evidence.notes[-1]
     assert (tmp_path / "script.py").read_text() == text
+
+
+def test_a_script_that_does_not_end_counts_as_one_that_fails(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import time\ntime.sleep(20)\n")
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=0.5, tell=lambda text: None)
+    begun = time.monotonic()
+    assert reduction._fails(job, sys.executable, script, "here")  # noqa: SLF001
+    assert time.monotonic() - begun < 15
 
 
 @pytest.mark.parametrize(
