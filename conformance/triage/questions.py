@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,6 +20,8 @@ from conformance.triage.evidence import CopyProbe, Evidence, Kernel, LaneRun
 from conformance.triage.job import AT_ONCE, Job
 
 MOST_ASKED = 4  # lanes with the same finding in which the culprit is tested alone
+BROKEN = "broken"  # the key of an answer that a prober did not give
+T = TypeVar("T")
 
 
 class Prober:
@@ -38,9 +40,9 @@ class Prober:
             self._process.stdin.write(json.dumps([question, *arguments]) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            return {"broken": "the process has ended"}
+            return {BROKEN: "the process has ended"}
         line = self._process.stdout.readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"broken": "the process has ended"}
+        answer: dict[str, Any] = json.loads(line) if line else {BROKEN: "the process has ended"}
         return answer
 
     def close(self) -> None:
@@ -71,12 +73,17 @@ def question(job: Job, e: Evidence, lane: str, path: Path) -> Evidence:
     kernels = next((a.kernels for a in answers if a.kernels), ())
     return replace(
         e,
-        alone=tuple((n, a.wrong) for n, a in zip(wanted, answers, strict=True)),
-        allocator=tuple((n, a.blocks) for n, a in zip(wanted, answers, strict=True)),
-        threads=tuple((n, a.threaded) for n, a in zip(wanted, answers, strict=True)),
+        alone=_known(wanted, [a.wrong for a in answers]),
+        allocator=_known(wanted, [a.blocks for a in answers]),
+        threads=_known(wanted, [a.threaded for a in answers]),
         kernels=kernels,
         copy=answers[0].copy,
     )
+
+
+def _known(lanes: Sequence[str], answers: Sequence[T | None]) -> tuple[tuple[str, T], ...]:
+    """Return each lane with its answer, without those that gave none."""
+    return tuple((lane, answer) for lane, answer in zip(lanes, answers, strict=True) if answer is not None)
 
 
 def named(runs: Sequence[LaneRun], lane: str) -> LaneRun | None:
@@ -109,24 +116,31 @@ def _died_in(e: Evidence, lane: str) -> bool:
 
 @dataclass(frozen=True)
 class _Answers:
-    """The answers of one lane's prober."""
+    """The answers of one lane's prober; None where its process ended without one."""
 
-    wrong: bool
-    blocks: str
-    threaded: str
+    wrong: bool | None
+    blocks: str | None
+    threaded: str | None
     kernels: tuple[Kernel, ...] = ()
     copy: CopyProbe | None = None
 
 
 def _ask(job: Job, lane: str, path: Path, thoroughly: bool) -> _Answers:
     with prober(job, lane) as p:
-        again = wrong(p.ask("judge", str(path)))
+        again = _again(p.ask("judge", str(path)))
         problem, threaded = _problem(p.ask("blocks", 1)), _problem(p.ask("blocks", 4))
         answers = _Answers(again, problem, threaded)
         if thoroughly:
             answers = replace(answers, kernels=_kernels(job, p, path), copy=_copy(p, path))
-    job.tell(f"alone in {lane}: {'wrong again' if again else 'right'}; blocks: {problem or threaded or 'sound'}")
+    if again is None:
+        job.tell(f"alone in {lane}: no answer, the process has ended")
+    else:
+        job.tell(f"alone in {lane}: {'wrong again' if again else 'right'}; blocks: {problem or threaded or 'sound'}")
     return answers
+
+
+def _again(answer: Mapping[str, Any]) -> bool | None:
+    return None if BROKEN in answer else wrong(answer)
 
 
 def wrong(answer: Mapping[str, Any]) -> bool:
@@ -134,11 +148,11 @@ def wrong(answer: Mapping[str, Any]) -> bool:
     return bool(answer.get("check") or answer.get("died"))
 
 
-def _problem(answer: Mapping[str, Any]) -> str:
+def _problem(answer: Mapping[str, Any]) -> str | None:
+    if BROKEN in answer:
+        return None
     died = answer.get("died")
-    return (
-        f"died of {died}" if died else str(answer.get("problem") or answer.get("raised") or answer.get("broken") or "")
-    )
+    return f"died of {died}" if died else str(answer.get("problem") or answer.get("raised") or "")
 
 
 def _kernels(job: Job, p: Prober, path: Path) -> tuple[Kernel, ...]:
@@ -159,7 +173,7 @@ def _route(operator: str, device: str) -> str:
 
 def _copy(p: Prober, path: Path) -> CopyProbe | None:
     lie, dense = p.ask("copy", str(path), False), p.ask("copy", str(path), True)
-    if "raised" in lie:
+    if "raised" in lie or BROKEN in lie or BROKEN in dense:
         return None
     return CopyProbe(_copied(lie), _copied(dense), lie.get("wrong", ""))
 

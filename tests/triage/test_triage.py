@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,19 @@ def test_lanes_come_from_the_matrix_and_else_from_the_adapter(tmp_path: Path) ->
 
 def _run(lane: str, died: str = "") -> LaneRun:
     return LaneRun(lane, Found(6, "clone", "" if died else "value", "", died=died), 9)
+
+
+def test_a_prober_that_has_ended_says_nothing_of_its_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ended:
+        def ask(self, *_: object) -> dict[str, Any]:
+            return {questions.BROKEN: "the process has ended"}
+
+    monkeypatch.setattr(questions, "prober", lambda job, lane: nullcontext(Ended()))
+    told: list[str] = []
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=60, tell=told.append)
+    e = questions.question(job, Evidence((_run("here"),)), "here", tmp_path / "call")
+    assert (e.alone, e.allocator, e.threads, e.copy) == ((), (), (), None)
+    assert told == ["alone in here: no answer, the process has ended"]
 
 
 def test_lanes_that_stop_at_once_are_asked_before_others_that_agree() -> None:
