@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 import torch
@@ -27,15 +26,6 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's elements as integers of the same width, complex as pairs."""
     tensor = real(tensor)
     return tensor.view(_BITS[tensor.element_size()])
-
-
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-
-
-def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two contiguous tensors of bytes on CPU are equal. ``torch.equal`` is slow for large ones."""
-    return a.numel() == b.numel() and not _memcmp(a.data_ptr(), b.data_ptr(), a.numel())
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

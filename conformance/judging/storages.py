@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from conformance import torch_versions
-from conformance.judging import bits, compare
+from conformance.judging import bits, compare, host_memory
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Argument, Side
 from conformance.judging.views import device_bytes, view
@@ -111,7 +111,7 @@ class Fetched:
             if id(want.base) not in seen:
                 seen.add(id(want.base))
                 after = device_bytes(got.base, got.before)
-                if not bits.same_bytes(after, want.base):
+                if not host_memory.same_bytes(after, want.base):
                     self._differing[id(want.base)] = (want, after)
 
     def same(self, i: int) -> bool:

@@ -23,7 +23,8 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
-from conformance.judging.bits import flush, make_quiet, same_bytes
+from conformance.judging.bits import flush, make_quiet
+from conformance.judging.host_memory import same_bytes
 from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from conformance.judging.host_memory import holds
+from conformance.judging.host_memory import holds, same_bytes
 
 
 def data(*values: float) -> torch.Tensor:
@@ -31,3 +32,19 @@ def test_a_view_is_compared_by_its_whole_storage() -> None:
     view = torch.tensor([1.0, 2.0])[1:]
     assert holds(view.untyped_storage(), data(1.0, 2.0))
     assert not holds(view.untyped_storage(), data(2.0))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 4096, 100_003])
+def test_the_same_bytes_are_found_and_each_other_byte(count: int) -> None:
+    a = torch.arange(count).to(torch.uint8)
+    b = torch.cat((torch.zeros(3, dtype=torch.uint8), a))[3:]  # not aligned
+    assert same_bytes(a, b)
+    for position in {0, count // 2, count - 1} if count else ():
+        b[position] += 1
+        assert not same_bytes(a, b)
+        b[position] -= 1
+
+
+def test_a_prefix_is_not_the_same() -> None:
+    a = torch.zeros(5, dtype=torch.uint8)
+    assert not same_bytes(a, a[:4])
