@@ -18,6 +18,7 @@ from conformance.aoti import compare
 from conformance.aoti.progress import Progress, first_lines
 from conformance.aoti.spec import Model, SpecError, inputs_from, load
 from conformance.torch_versions import compilers
+from conformance.triage.compiled.twins import copies
 
 
 def main(arguments: list[str]) -> int:
@@ -45,23 +46,18 @@ def _run(
     expected: Path,
     progress: Progress,
 ) -> None:
-    progress.tell(phase="eager")
-    eager = compilers.leaves_of(model.module(*model.with_tensors(_copies(inputs))))
+    progress.tell(phase="eager")  # each call gets copies, which lie as the inputs do: a model may write its inputs
+    eager = compilers.leaves_of(model.module(*model.with_tensors(copies(inputs))))
     if not package.exists():
         progress.tell(phase="compile")
         progress.tell(**_compile(model, inputs, eager, package, expected))
     progress.tell(phase="load")
     loaded = compilers.load_package(str(package))
     progress.tell(phase="call")
-    actual = compilers.leaves_of(loaded(*model.with_tensors(_copies(inputs))))
+    actual = compilers.leaves_of(loaded(*model.with_tensors(copies(inputs))))
     backend.synchronize()
     progress.tell(phase="compare")
     progress.tell(phase="done", difference=compare.first_difference(eager, actual))
-
-
-def _copies(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return copies with the same strides: a model may write its inputs."""
-    return [t.detach().clone(memory_format=torch.preserve_format) for t in inputs]
 
 
 def _compile(
@@ -77,7 +73,7 @@ def _compile(
     for graph in graphs[:1]:  # a package has one graph, apart from that of constants
         nodes = compilers.buffers_of(graph)
         try:
-            values, outputs = compilers.values_of(graph, _copies(inputs))
+            values, outputs = compilers.values_of(graph, copies(inputs))
         except Exception as e:  # noqa: BLE001  # inputs that the model was not compiled for, which the check refuses
             return {"nodes": {}, "passes": "", "unread": first_lines(e)}
         torch.save({n: v.cpu() for n, v in values.items()}, expected)
