@@ -41,7 +41,7 @@ def _drawn(values: torch.Tensor, count: int, generator: torch.Generator) -> torc
 
 
 def _injective(given: Given) -> bool:
-    """Whether no two elements share memory, as far as that is seen from the strides in descending order."""
+    """Whether no two elements share memory, as far as that is seen from the strides in ascending order."""
     if prod(given.size) == 0:
         return True
     reach = 0

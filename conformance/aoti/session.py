@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from conformance.aoti.grid import grid
 from conformance.aoti.model import SWITCH, Api, Call, Ended, Input, Observed, Report, input_from
 from conformance.aoti.progress import read
 from conformance.backends import Capabilities
+from conformance.support.signals import signal_name
 from conformance.triage.warm import Warm
 
 _CALLING = "conformance.aoti.calling"
@@ -196,9 +196,4 @@ def end_of(process: _Process, timeout: float) -> str:
         process.kill()
         process.wait()
         return "timeout"
-    if code >= 0:
-        return f"exit code {code}" if code else ""
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    return signal_name(code) if code else ""
