@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+import torch
 from torch.utils.benchmark import Timer
 
 from conformance.perf.model import Round
@@ -34,7 +35,8 @@ class Timed:
 
     def __init__(self, call: Callable[[], object], synchronize: Callable[[], None]) -> None:
         self._clock = Clock(synchronize)
-        self._timer = Timer("call()", globals={"call": call}, timer=self._clock)
+        threads = torch.get_num_threads()  # else Timer sets one
+        self._timer = Timer("call()", globals={"call": call}, timer=self._clock, num_threads=threads)
         self.calls = 1
 
     def settle(self, seconds: float) -> None:

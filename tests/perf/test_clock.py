@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from conformance.perf import clock
 from conformance.perf.clock import Timed, alternate
@@ -67,3 +68,15 @@ def test_blocks_of_both_sides_alternate_and_take_turns_to_be_first(monkeypatch: 
     readings = 4  # of a block: two of the calls that warm it up, two of its own
     order = [device.blocks[i] for i in range(0, len(device.blocks), readings)]
     assert order == ["device", "cpu", "cpu", "device", "device", "cpu", "cpu", "device"]
+
+
+def test_calls_are_timed_with_the_threads_that_the_process_has_set() -> None:
+    before, seen = torch.get_num_threads(), set[int]()
+    torch.set_num_threads(before + 1)
+    try:
+        timed = Timed(lambda: seen.add(torch.get_num_threads()), lambda: None)
+        timed.settle(1e-4)
+        timed.block()
+    finally:
+        torch.set_num_threads(before)
+    assert seen == {before + 1}
