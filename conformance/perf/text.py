@@ -97,7 +97,7 @@ def _end(record: Record) -> str:
 
 
 def ranking(ranks: Sequence[Rank], most: int) -> Iterator[str]:
-    """Yield a line for each of the first cases, and their sum."""
+    """Yield a line for each of the first cases, and one with the number of the others."""
     total = sum(rank.lost for rank in ranks)
     for number, rank in enumerate(ranks[:most], start=1):
         yield f"{number:>3}. {_ranked(rank, total)}"
