@@ -56,12 +56,14 @@ def _sends(names: _Named) -> bool:
 def _sends_in_another_order(names: _Named) -> bool:
     host = torch.arange(48.0).reshape(2, 3, 2, 4)
     there = names.to(host, memory_format=torch.channels_last)
-    return all((there.is_contiguous(memory_format=torch.channels_last), torch.equal(there.cpu(), host)))
+    arrived = there.device == names.device and there.is_contiguous(memory_format=torch.channels_last)
+    return bool(arrived and torch.equal(there.cpu(), host))
 
 
 def _sends_without_blocking(names: _Named) -> bool:
     host = torch.arange(9)
-    return bool(torch.equal(names.to(host, non_blocking=True).cpu(), host))
+    there = names.to(host, non_blocking=True)
+    return bool(there.device == names.device and torch.equal(there.cpu(), host))
 
 
 def _keeps_what_is_there(names: _Named) -> bool:

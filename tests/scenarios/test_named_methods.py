@@ -36,6 +36,20 @@ def test_a_method_that_sends_to_the_first_device_alone_is_found(monkeypatch: pyt
 
 
 @pytest.mark.forked
+def test_a_method_that_sends_nothing_where_it_gets_an_option_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = torch.Tensor.npu  # as torch generates it
+
+    def stays(self: torch.Tensor, *index: Any, **options: Any) -> Any:
+        return self.to("cpu", **options) if options else own(self, *index)
+
+    monkeypatch.setattr(torch.Tensor, "npu", stays)
+    ways = ("by_index", "current")
+    assert {f"sends_{what}.{way}" for what in ("in_another_order", "without_blocking") for way in ways} == wrong_on(
+        "npu:0"
+    )
+
+
+@pytest.mark.forked
 def test_a_method_that_always_copies_or_loses_the_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def dense(self: torch.Tensor, index: Any = None, **_: Any) -> torch.Tensor:
         return self.contiguous().to(torch.device("npu", index or 0), copy=True)
