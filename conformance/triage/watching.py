@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -15,9 +16,19 @@ from conformance.triage.job import AT_ONCE, Job, Process
 
 
 def watch(job: Job) -> tuple[LaneRun, ...]:
-    """Run the program in every lane, some of them concurrently."""
-    waiting = list(job.lanes)
+    """Run the program in every lane, some of them concurrently. An interruption ends the runs."""
     running: dict[str, tuple[Process, float]] = {}
+    try:
+        return _watched(job, running)
+    finally:
+        for process, _ in running.values():
+            process.kill()
+            process.wait()
+
+
+def _watched(job: Job, running: dict[str, tuple[Process, float]]) -> tuple[LaneRun, ...]:
+    """Return the result of each lane. ``running``: by lane, the processes that run now and when they began."""
+    waiting = list(job.lanes)
     done: dict[str, LaneRun] = {}
     told = 0.0
     while waiting or running:
@@ -93,8 +104,9 @@ def sequence_file(job: Job, lane: str, found: Found) -> Path | None:
         path.unlink(missing_ok=True)
     process = _start(job, lane, found.index)
     try:
-        process.wait(job.timeout)
-    except subprocess.TimeoutExpired:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(job.timeout)
+    finally:
         process.kill()
         process.wait()
     return paths[1] if paths[1].is_file() else None

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from conformance.calls.sequence import lone
-from conformance.triage import lanes, questions, reduction, run
+from conformance.triage import lanes, questions, reduction, run, watching
 from conformance.triage.evidence import Evidence, Found, LaneRun
 from conformance.triage.job import Job
 from conformance.triage.shrink import shrink
@@ -130,6 +130,29 @@ def test_lanes_come_from_the_matrix_and_else_from_the_adapter(tmp_path: Path) ->
 
 def _run(lane: str, died: str = "") -> LaneRun:
     return LaneRun(lane, Found(6, "clone", "" if died else "value", "", died=died), 9)
+
+
+def test_an_interruption_ends_the_runs_of_all_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*_: object) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        return started[-1]
+
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "_start", start)
+    places: dict[str, dict[str, str]] = {"one": {}, "other": {}}
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, places, (), tmp_path, timeout=60, tell=interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            watching.watch(job)
+        assert [process.returncode for process in started] == [-9, -9]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def test_a_prober_that_has_ended_says_nothing_of_its_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
