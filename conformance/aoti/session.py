@@ -189,11 +189,15 @@ def tail(file: Path) -> str:
 
 
 def end_of(process: _Process, timeout: float) -> str:
-    """Wait, and return how the process died: "timeout", a signal's name, an exit code; "" if it ended well."""
+    """Wait, and return how the process died: "timeout", a signal's name, an exit code; "" if it ended well.
+
+    The process is killed if this one is interrupted.
+    """
     try:
         code = process.wait(timeout)
     except subprocess.TimeoutExpired:
+        return "timeout"
+    finally:
         process.kill()
         process.wait()
-        return "timeout"
     return signal_name(code) if code else ""
