@@ -22,7 +22,8 @@ def first_difference(expected: Sequence[object], actual: Sequence[object], what:
 def difference(expected: object, actual: object) -> str:
     """Return how a value differs from eager's."""
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
-        return "" if type(expected) is type(actual) and expected == actual else f"{actual!r}, eager has {expected!r}"
+        same = expected == actual or (expected != expected and actual != actual)  # NaN
+        return "" if type(expected) is type(actual) and same else f"{actual!r}, eager has {expected!r}"
     if found := unlike(expected, actual, "eager has"):
         return found
     if expected.device.type == "meta":

@@ -77,3 +77,9 @@ def test_sizes_dtypes_devices_and_counts_are_compared() -> None:
     assert difference(EXAMPLE.to("meta"), EXAMPLE) == "device cpu, eager has meta"
     assert first_difference([EXAMPLE], []) == "0 outputs, eager has 1"
     assert first_difference([EXAMPLE, 1], [EXAMPLE, 2]) == "output 1: 2, eager has 1"
+
+
+def test_numbers_that_are_both_nan_are_equal() -> None:
+    assert difference(math.nan, math.nan) == ""
+    assert difference(math.nan, 1.0) == "1.0, eager has nan"
+    assert difference(1, 1.0) == "1.0, eager has 1"
