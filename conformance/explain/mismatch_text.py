@@ -63,14 +63,15 @@ _PROPERTIES = {"conj": "conj bit", "neg": "neg bit", "zero": "zero bit", "offset
 
 def _metadata(m: Mismatch) -> str:
     what = m.facts["what"]
-    return f"{_PROPERTIES.get(what, what)} is {m.facts['device']} on the device, {m.facts['cpu']} on CPU"
+    refused = ", although the call is refused" if m.facts.get("refused") else ""
+    return f"{_PROPERTIES.get(what, what)} is {m.facts['device']} on the device, {m.facts['cpu']} on CPU{refused}"
 
 
 def _bytes(m: Mismatch) -> str:
     f = m.facts
-    where = (
-        "outside the view" if m.check is Check.UNTOUCHED else "of an argument that the schema does not mark as written"
-    )
+    unmarked = "of an argument that the schema does not mark as written"
+    of = "although the call is refused" if f.get("refused") else unmarked
+    where = "outside the view" if m.check is Check.UNTOUCHED else of
     at = f"first at byte {f['byte']} of {f['of']}: 0x{f['device']:02x}, not 0x{f['before']:02x}"
     return f"{f['bytes']} bytes {where} changed, {at}"
 

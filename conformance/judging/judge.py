@@ -379,7 +379,9 @@ class Judge:
             found += self._comparison.written(expected, actual, others, fetched)
             counted = live and Check.VERSION not in self._context.unchecked
             found += storages.versions(expected.side, actual.side) if counted else []
-        return found + fetched.differences(send)
+        early = expected.error is not None and not self._context.name
+        found += fetched.differences(send)
+        return found + fetched.of_refused(others.refused_early, send) if early else found
 
 
 def _broken(context: Context, expected: CallOutcome, actual: CallOutcome) -> Mismatch | None:

@@ -276,6 +276,17 @@ def on_meta(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool = 
     An argument without gaps keeps its strides. ``placed``: every argument does. None where torch's kernels for Meta
     raise.
     """
+    outcome = _called_on_meta(case, twins, op, placed=placed)
+    return None if outcome.error else outcome
+
+
+def is_refused_on_meta(case: Case, twins: Sides, op: Callable[..., Any]) -> bool:
+    """Whether torch refuses the case for tensors that have no memory, by an error that is no missing kernel's."""
+    error = _called_on_meta(case, twins, op, placed=True).error
+    return error is not None and not isinstance(error, NotImplementedError)
+
+
+def _called_on_meta(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool) -> CallOutcome:
     given = twins.side(case, CPU)
     tensors = {
         id(a.tensor): a.tensor if is_on_host(a.slot, case) else _without_memory(a.tensor, placed=placed)
@@ -287,8 +298,7 @@ def on_meta(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool = 
 
     arguments = [replace(a, tensor=moved(a.tensor)) for a in given.arguments]
     kwargs = {name: with_tensors(arg, moved) for name, arg in given.kwargs.items()}
-    outcome = call(op, replace(given, arguments=arguments, args=with_tensors(given.args, moved), kwargs=kwargs))
-    return None if outcome.error else outcome
+    return call(op, replace(given, arguments=arguments, args=with_tensors(given.args, moved), kwargs=kwargs))
 
 
 def _without_memory(tensor: torch.Tensor, *, placed: bool) -> torch.Tensor:

@@ -144,6 +144,10 @@ class OtherReferences:
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return isinstance(leaf, torch.Tensor) and leaf.is_meta
 
+    def refused_early(self) -> bool:
+        """Whether torch refuses the call on Meta, too: before anything is computed, by what the arguments are."""
+        return oracle.is_refused_on_meta(*self._of)
+
     @property
     def shares_by_schema(self) -> bool:
         """Whether the op's schema says that a result shares memory with an argument, or there is no schema."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -135,13 +136,30 @@ class Fetched:
         """
         found = [_changed(self._expected, want, after) for want, after in self._differing.values()]
         if send and any(one and one.check is Check.MUTATION for one in found):
-            fresh = zip(self._expected.arguments, send().arguments, strict=True)
-            sent = {id(want.base): device_bytes(got.base, got.before) for want, got in fresh}
-            found = [
-                _changed(self._expected, want, _where_copied(want, after, sent[base]))
-                for base, (want, after) in self._differing.items()
-            ]
+            found = [_changed(self._expected, want, after) for want, after in self._where_not_copied(send)]
         return [one for one in found if one]
+
+    def of_refused(self, refused_early: Callable[[], bool], send: Callable[[], Side] | None = None) -> list[Mismatch]:
+        """What a call that both sides refuse has changed of the arguments that it may write, where CPU changed nothing.
+
+        A kernel may find an error after it has begun to write, and what it leaves then is undefined. So ask whether the
+        call is ``refused_early``, by what its arguments are. ``send``: see :meth:`differences`.
+        """
+        left = [want.slot.written and _stayed(want) for want in self._expected.arguments]
+        pairs = zip(left, self._expected.arguments, self._actual.arguments, strict=True)
+        found = [compare.metadata(want.tensor, got.tensor, want.slot.name) for stays, want, got in pairs if stays]
+        found += [_written_in_vain(self._expected, *pair) for pair in self._differing.values()]
+        if send and any(one and one.kind == Fact.BYTES.value for one in found):
+            found = [one for one in found if one and one.kind != Fact.BYTES.value]
+            found += [_written_in_vain(self._expected, *pair) for pair in self._where_not_copied(send)]
+        refused = [replace(one, facts={**one.facts, "refused": True}) for one in found if one]
+        return refused if refused and refused_early() else []
+
+    def _where_not_copied(self, send: Callable[[], Side]) -> list[tuple[Argument, torch.Tensor]]:
+        """The storages that differ, with CPU's bytes where copies to the device and back make the difference."""
+        fresh = zip(self._expected.arguments, send().arguments, strict=True)
+        sent = {id(want.base): device_bytes(got.base, got.before) for want, got in fresh}
+        return [(want, _where_copied(want, after, sent[base])) for base, (want, after) in self._differing.items()]
 
 
 def lies_as_documented(want: Argument, got: Argument) -> bool:
@@ -220,6 +238,18 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     if _is_out(argument):
         after = torch.where(~reached & _elements_changed(argument), argument.base, after)
     return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)
+
+
+def _written_in_vain(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | None:
+    """What changed in the views of a storage that may be written, none of which CPU has changed."""
+    sharing = [a for a in side.arguments if a.base is argument.base]
+    if not any(a.slot.written for a in sharing) or not host_memory.same_bytes(argument.base, argument.before):
+        return None
+    reached = torch.zeros(after.numel(), dtype=torch.bool)
+    for a in sharing:
+        _mark(reached, a)
+    after = torch.where(reached, after, argument.base) if after.shape == argument.base.shape else after
+    return compare.untouched(argument.before, argument.base, after, reached, False, argument.slot.name)
 
 
 def _where_copied(argument: Argument, after: torch.Tensor, sent: torch.Tensor) -> torch.Tensor:

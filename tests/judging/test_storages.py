@@ -15,7 +15,7 @@ from conformance.plan.case import Case
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
-from tests.two_sides import case_of, value_of
+from tests.two_sides import case_of, judge, value_of
 
 Op = Callable[..., Any]
 
@@ -176,3 +176,46 @@ def test_a_tensor_lies_densely_if_its_elements_lie_side_by_side(
     size: tuple[int, ...], stride: tuple[int, ...], dense: bool
 ) -> None:
     assert storages.lies_densely(torch.zeros(20).as_strided(size, stride)) is dense
+
+
+class TestRefusedCalls:
+    """A call that raises on both sides, and may write its argument."""
+
+    @staticmethod
+    def checks(device: Op, cpu: Op | None = None, layout: str = "contiguous") -> list[Check]:
+        found = judge(cpu or refuse, device, case_of(layout, written=True))
+        return [m.check for m in found.mismatches]
+
+    def test_an_argument_that_stays_as_it_was_passes(self) -> None:
+        assert self.checks(refuse) == []
+
+    @pytest.mark.parametrize("layout", ["contiguous", "offset_gap", "transposed"])
+    def test_an_argument_that_was_written_before_the_error_fails(self, layout: str) -> None:
+        assert self.checks(after(lambda x: x[:1].zero_()), layout=layout) == [Check.MUTATION]
+
+    def test_an_argument_that_was_resized_before_the_error_fails(self) -> None:
+        assert self.checks(after(lambda x: x.resize_(3))) == [Check.SHAPE]
+
+    def test_what_cpu_has_changed_too_is_undefined(self) -> None:
+        assert self.checks(after(lambda x: x.zero_()), after(lambda x: x.neg_())) == []
+        assert self.checks(after(lambda x: x.resize_(3)), after(lambda x: x.resize_(2))) == []
+
+    def test_a_kernel_may_have_begun_to_write_when_it_finds_the_error(self) -> None:
+        def found_late(x: torch.Tensor) -> torch.Tensor:
+            return x if x.is_meta else refuse(x)
+
+        assert self.checks(after(lambda x: x.zero_()), found_late) == []
+
+
+def refuse(_: torch.Tensor) -> torch.Tensor:
+    raise IndexError("no such dimension")
+
+
+def after(change: Op) -> Op:
+    """An op that refuses after a change of its argument."""
+
+    def op(x: torch.Tensor) -> torch.Tensor:
+        change(x)
+        return refuse(x)
+
+    return op
