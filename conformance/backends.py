@@ -24,6 +24,11 @@ _CHECKED_BY = {
 }  # fmt: skip
 
 
+# Bytes of blocks that are filled for what kernels may allocate besides their results, and of the largest one.
+_WORKSPACES = (512, 4 << 10, 32 << 10, 256 << 10)
+_LARGEST_FILLED = 16 << 20
+
+
 @runtime_checkable
 class Backend(Protocol):
     """What the suite can use of a backend. Offered through the entry point group ``conformance.backends``.
@@ -244,10 +249,20 @@ class Capabilities:
         """Damage found in the allocator's bookkeeping; empty where the backend cannot tell."""
         return list(self._verify()) if self._verify else []
 
+    @property
+    def fills_memory(self) -> bool:
+        """Whether :meth:`fresh_memory` has an effect, as far as is known."""
+        return self._fill is not None or self._fills
+
     @contextlib.contextmanager
-    def fresh_memory(self, byte: int) -> Iterator[None]:
-        """Within, device memory that is given out holds ``byte``; changes nothing where the backend cannot."""
+    def fresh_memory(self, byte: int, sizes: Iterable[int] = ()) -> Iterator[None]:
+        """Within, device memory that is given out holds ``byte``.
+
+        Where the backend does not offer that, blocks of ``sizes`` bytes and of some others are filled and freed before:
+        most allocators give freed blocks out again.
+        """
         if self._fill is None:
+            self._free_filled(byte, sizes)
             yield
             return
         self._fill(byte)
@@ -255,6 +270,20 @@ class Capabilities:
             yield
         finally:
             self._fill(None)
+
+    def _free_filled(self, byte: int, sizes: Iterable[int]) -> None:
+        if not self._fills:
+            return
+        import torch
+
+        try:
+            wanted = [n for n in (*sizes, *_WORKSPACES) if 0 < n <= _LARGEST_FILLED]
+            blocks = [torch.empty(n, dtype=torch.uint8, device=self.device) for n in wanted for _ in range(2)]
+            for block in blocks:
+                block.fill_(byte)
+            self.synchronize()
+        except Exception:  # noqa: BLE001 - a device without bytes or fill_, whose kernels see what memory holds anyway
+            self._fills = False
 
     @property
     def delays_work(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -41,20 +42,51 @@ def differences(
         return []
     if criteria.random and not backend.seedable:
         return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu, calls)
-    with backend.fresh_memory(REFILL):
-        second = on_device(None)
-        if second.error is not None:
-            found = {"kind": Fact.SECOND_CALL_RAISED.value, "error": facts.error(second.error)}
-            return [Mismatch(Check.DETERMINISM, "", found)]
-        name = _differing(first, second, criteria)
-        if name:
-            return [_why_differing(second, name, criteria, on_device)]
+    over_filled = partial(_over_filled, first, backend, on_device)
+    second = over_filled()
+    if second.error is not None:
+        return [_raised_again(second)]
+    name = _differing(first, second, criteria)
+    if name:
+        return [_why_differing(second, name, criteria, over_filled)]
     return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu, calls)
 
 
-def _why_differing(second: CallOutcome, name: str, criteria: Criteria, on_device: Again) -> Mismatch:
+def uninitialized(
+    first: CallOutcome, backend: Capabilities, on_device: Again, differences: Callable[[CallOutcome], list[Mismatch]]
+) -> list[Mismatch]:
+    """What depends on uninitialized memory: ``first`` agrees with CPU, and a call over filled memory does not.
+
+    Large sums need not have the same bits each time. ``differences``: of an outcome of the device from CPU's.
+    """
+    if not backend.fills_memory:
+        return []
+    second = _over_filled(first, backend, on_device)
+    if second.error is not None:
+        return [_raised_again(second)]
+    found = {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL}
+    return [Mismatch(Check.UNINITIALIZED, m.subject, found) for m in differences(second)[:1]]
+
+
+def _over_filled(first: CallOutcome, backend: Capabilities, on_device: Again) -> CallOutcome:
+    """Make the call again while fresh memory is filled."""
+    leaves = (leaf for _, leaf in first.leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided)
+    results = (leaf.untyped_storage().nbytes() for leaf in leaves)
+    sizes = {*results, *(a.base.numel() for a in first.side.arguments)}
+    with backend.fresh_memory(REFILL, sizes):
+        return on_device(None)
+
+
+def _raised_again(second: CallOutcome) -> Mismatch:
+    found = {"kind": Fact.SECOND_CALL_RAISED.value, "error": facts.error(second.error)}
+    return Mismatch(Check.DETERMINISM, "", found)
+
+
+def _why_differing(
+    second: CallOutcome, name: str, criteria: Criteria, over_filled: Callable[[], CallOutcome]
+) -> Mismatch:
     """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
-    third = on_device(None)
+    third = over_filled()
     if third.error is not None or _differing(second, third, criteria):
         return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
     return Mismatch(Check.UNINITIALIZED, name, {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL})

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, repeat
 from types import SimpleNamespace
 
+import pytest
 import torch
 
 from conformance.backends import Capabilities
@@ -61,8 +62,33 @@ def test_fresh_memory_is_filled_only_inside_the_with_block() -> None:
     with backend.fresh_memory(0xFF):
         assert fills == [255]
     assert fills == [255, None]
-    with capabilities().fresh_memory(0xFF):
-        pass
+
+
+def test_without_an_adapter_blocks_of_the_sizes_in_question_are_filled_and_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[int, int]] = []
+    fill = torch.Tensor.fill_
+
+    def noted(block: torch.Tensor, byte: int) -> torch.Tensor:
+        made.append((block.numel(), byte))
+        return fill(block, byte)
+
+    monkeypatch.setattr(torch.Tensor, "fill_", noted)
+    with capabilities().fresh_memory(0xFF, {24, 0, 1 << 40}):
+        assert made.count((24, 255)) == 2
+        assert {n for n, _ in made}.isdisjoint({0, 1 << 40})
+
+
+def test_a_device_that_cannot_fill_bytes_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> torch.Tensor:
+        raise RuntimeError("fill_ of bytes")
+
+    monkeypatch.setattr(torch.Tensor, "fill_", refuse)
+    backend = capabilities()
+    assert backend.fills_memory
+    with backend.fresh_memory(0xFF):
+        assert not backend.fills_memory
 
 
 def judged(change: Iterator[int]) -> list[Mismatch]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count
+
+import pytest
 import torch
 
-from conformance.ops.family import OpFacts, Random
+from conformance.ops.family import SUMMED, OpFacts, Random
+from conformance.plan.case import Case
 from conformance.vocabulary import Check
-from tests.two_sides import case_of, judge
+from tests.two_sides import Device, case_of, judge
 
 UNIFORM = OpFacts("misc", random=Random("uniform"))
 
@@ -100,3 +105,29 @@ def test_the_ends_of_long_results_are_drawn_often_enough_to_see_one_that_never_c
 
 def test_long_results_that_are_the_same_in_each_call_as_on_cpu_are_no_finding() -> None:
     assert not judge(of_one_seed, of_another_seed, case_of(shape=(4099,)), UNIFORM).mismatches
+
+
+def generated(axis: str) -> Case:
+    """A case of a generated sample."""
+    one = case_of()
+    return replace(one, cell=replace(one.cell, layout=axis))
+
+
+class TestUninitializedMemory:
+    """A device whose results depend on what fresh memory holds, in large calls and with other arguments."""
+
+    @pytest.mark.parametrize("layout", ["sizes", "variants"])
+    def test_a_native_kernel_that_reads_it_fails(self, layout: str) -> None:
+        device = Device()
+        (found,) = judge(torch.neg, lambda x: -x + device.fresh, generated(layout), device=device).mismatches
+        assert (found.check, found.subject, found.facts["byte"]) == (Check.UNINITIALIZED, "result", 255)
+
+    def test_a_kernel_that_sums_in_another_order_each_time_passes(self) -> None:
+        device, calls = Device(), count(1)
+
+        def total(x: torch.Tensor) -> torch.Tensor:
+            return x.sum() * (1 + next(calls) * torch.finfo(x.dtype).eps)
+
+        facts = OpFacts("misc", SUMMED)
+        assert not judge(torch.sum, total, generated("sizes"), facts, device=device).mismatches
+        assert next(calls) == 3
