@@ -232,8 +232,12 @@ def _measured() -> dict[str, Any]:
 
 def _unmeasured(file: Path) -> str:
     """Return the faults that a committed measurement does not cover yet."""
-    names = unmeasured(json.loads(file.read_text(encoding="utf-8")), _with_results())
-    return table(("planted since, and not measured yet",), [[", ".join(f"`{n}`" for n in names) or "none"]])
+    faults = _with_results()
+    names = unmeasured(json.loads(file.read_text(encoding="utf-8")), faults)
+    said = f"{len(names)} of {len(faults)} faults were planted since, and are not measured yet"
+    if not names:
+        return said
+    return f"<details><summary>{said}</summary>\n\n{', '.join(f'`{n}`' for n in names)}\n\n</details>"
 
 
 def _kill_rate_by_class() -> str:
