@@ -57,6 +57,7 @@ TEST(a_size_that_no_machine_has_is_out_of_memory) {
     EXPECT(npuMallocHost(&pointer, size) == npuErrorOutOfMemory && pointer == nullptr);
   }
   EXPECT(message_has("no memory left"));
+  EXPECT(stats().peak_bytes == 0 && stats().peak_blocks == 0 && stats().allocations == 0);
   char* block = allocate(10);  // and goes on
   EXPECT(npuFree(block) == npuSuccess && stats().live_bytes == 0);
 }

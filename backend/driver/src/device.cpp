@@ -43,7 +43,10 @@ struct ResetAtEnd {
 
 struct Device {
   npuMemoryStats stats{};
+  size_t reserved = 0;  // bytes of blocks that are being made
   size_t held = 0;
+
+  size_t in_use() const { return stats.live_bytes + reserved; }
 };
 
 struct Devices {
@@ -131,10 +134,10 @@ npuError_t check_device(int device, const char* call) {
 npuError_t reserve(int device, size_t size) {
   std::lock_guard lock(devices().mutex);
   npuMemoryStats& stats = devices().all[device].stats;
-  size_t in_use = stats.live_bytes;
+  size_t in_use = devices().all[device].in_use();
   if (fault(Fault::capacity_shared_by_devices)) {
     in_use = 0;
-    for (const Device& each : devices().all) in_use += each.stats.live_bytes;
+    for (const Device& each : devices().all) in_use += each.in_use();
   }
   if (size > stats.capacity || in_use > stats.capacity - size) {
     if (!fault(Fault::failed_allocation_not_told)) ++stats.failed_allocations;
@@ -145,6 +148,14 @@ npuError_t reserve(int device, size_t size) {
                                          std::to_string(stats.capacity) + " bytes are in use by " +
                                          std::to_string(stats.live_blocks) + " blocks");
   }
+  devices().all[device].reserved += size;
+  return npuSuccess;
+}
+
+void account_allocation(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  npuMemoryStats& stats = devices().all[device].stats;
+  devices().all[device].reserved -= size;
   stats.live_bytes += size;
   ++stats.live_blocks;
   ++stats.allocations;
@@ -155,17 +166,12 @@ npuError_t reserve(int device, size_t size) {
     for (const Device& each : devices().all) total += each.stats.live_bytes;
     stats.peak_bytes = std::max(stats.peak_bytes, total);
   }
-  return npuSuccess;
 }
 
 void unreserve(int device, size_t size) {
   std::lock_guard lock(devices().mutex);
-  npuMemoryStats& stats = devices().all[device].stats;
-  stats.live_bytes -= size;
-  --stats.live_blocks;
-  --stats.allocations;
-  stats.allocated_bytes -= size;
-  ++stats.failed_allocations;
+  devices().all[device].reserved -= size;
+  ++devices().all[device].stats.failed_allocations;
 }
 
 void account_free(int device, size_t size) {
@@ -198,7 +204,7 @@ bool fits_only_without_held(int device, size_t size) {
   const Device& one = devices().all[device];
   if (one.held == 0 || size > one.stats.capacity) return false;
   const size_t room = one.stats.capacity - size;
-  return one.stats.live_bytes <= room && one.stats.live_bytes + one.held > room;
+  return one.in_use() <= room && one.in_use() + one.held > room;
 }
 
 }  // namespace refnpu::driver

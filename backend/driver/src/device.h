@@ -16,9 +16,11 @@ int device_count();
 int current_device();
 size_t capacity(int device);  // bytes
 
-// Accounting of device memory. `reserve` refuses what would not fit in the capacity.
+// Accounting of device memory. `reserve` refuses what would not fit in the capacity. Then either of the next two is
+// called: the statistics count a block that exists, and never one that the host had no memory for.
 npuError_t reserve(int device, size_t size);
-void unreserve(int device, size_t size);  // the bytes were never given out
+void account_allocation(int device, size_t size);
+void unreserve(int device, size_t size);
 void account_free(int device, size_t size);
 
 // Bytes of freed blocks that queued work still uses: no part of live_bytes, but of what the capacity limits.

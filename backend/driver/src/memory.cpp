@@ -115,7 +115,7 @@ npuError_t allocate_on_device(const char* call, void** pointer, const Request& w
   wait_for_held(wanted);
   NPU_TRY(reserve(wanted.device, wanted.size));
   *pointer = make_block(wanted);
-  if (*pointer) return npuSuccess;
+  if (*pointer) return account_allocation(wanted.device, wanted.size), npuSuccess;
   unreserve(wanted.device, wanted.size);
   return fail(npuErrorOutOfMemory,
               std::string(call) + "(" + bytes(wanted.size) + "): the host has no memory left for it");
@@ -228,6 +228,7 @@ npuError_t npuMallocHost(void** pointer, size_t size) {
   *pointer = make_block({size, 1, -1});
   if (*pointer && refnpu::fault(refnpu::Fault::pinned_memory_counts_on_device)) {
     NPU_TRY(reserve(0, size));
+    account_allocation(0, size);
     counted_pinned += size;
   }
   if (*pointer) return npuSuccess;
