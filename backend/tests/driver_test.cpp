@@ -150,6 +150,17 @@ TEST(work_runs_in_the_order_of_its_stream) {
   EXPECT(npuStreamSynchronize(stream) == npuErrorInvalidValue);
 }
 
+void raises_without_words(const void*) { throw std::runtime_error(""); }
+void raises_number(const void*) { throw 7; }
+
+TEST(a_kernel_that_raises_fails_whatever_it_raises) {
+  for (npuKernel_t kernel : {raises_without_words, raises_number}) {
+    npuError_t error = npuLaunch(nullptr, "cast", kernel, nullptr, 0);
+    if (npuIsLate()) error = npuDeviceSynchronize();
+    EXPECT(error == npuErrorLaunchFailure && message_has("kernel 'cast'"));
+  }
+}
+
 struct OverwriteArguments {
   OverwriteArguments* callers;
   int* result;

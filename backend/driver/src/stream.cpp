@@ -140,8 +140,8 @@ class CountedTime {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Runs work whose turn has come. Returns what it raised, "" if nothing.
-std::string execute(npuStream_t stream, int device, const Submission& work) {
+// Runs work whose turn has come. Returns the message of what it raised, nothing if it raised nothing.
+std::optional<std::string> execute(npuStream_t stream, int device, const Submission& work) {
   try {
     if (any_fault()) maybe_misbehave(work.name());
     RunningKernel running(work.name());
@@ -151,27 +151,30 @@ std::string execute(npuStream_t stream, int device, const Submission& work) {
     work.run();
   } catch (const std::exception& error) {
     return error.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
   }
-  return {};
+  return std::nullopt;
 }
 
 npuError_t run_at_once(npuStream_t stream, const Submission& work) {
-  const std::string raised = execute(stream, stream->device, work);
-  if (raised.empty()) return npuSuccess;
+  const std::optional<std::string> raised = execute(stream, stream->device, work);
+  if (!raised) return npuSuccess;
+  const std::string message = std::string("kernel '") + work.name() + "': " + *raised;
   if (fault(Fault::error_told_by_next_launch)) {
-    keep_late_error(stream->device, npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
+    keep_late_error(stream->device, npuErrorLaunchFailure, message);
     return npuSuccess;
   }
-  return fail(npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
+  return fail(npuErrorLaunchFailure, message);
 }
 
 void run_late(npuStream_t stream, int device, const Submission& work) {
-  const std::string raised = execute(stream, device, work);
-  if (raised.empty()) return;
+  const std::optional<std::string> raised = execute(stream, device, work);
+  if (!raised) return;
   const std::string by = *work.call() ? std::string(", submitted by '") + work.call() + "'" : std::string();
   keep_late_error(device, npuErrorLaunchFailure,
                   std::string("kernel '") + work.name() + "'" + by + ", on npu:" + std::to_string(device) + ": " +
-                      raised + " (the kernel ran late; REFNPU_LAUNCH_BLOCKING=1 raises this where it is submitted)");
+                      *raised + " (the kernel ran late; REFNPU_LAUNCH_BLOCKING=1 raises this where it is submitted)");
 }
 
 class LateWork final : public Work {
