@@ -150,6 +150,16 @@ TEST(work_runs_in_the_order_of_its_stream) {
   EXPECT(npuStreamSynchronize(stream) == npuErrorInvalidValue);
 }
 
+TEST(a_stream_that_is_destroyed_is_current_no_more) {
+  npuStream_t stream = nullptr, current = nullptr, standard = nullptr;
+  EXPECT(npuStreamCreate(&stream) == npuSuccess && npuSetCurrentStream(stream) == npuSuccess);
+  EXPECT(npuStreamDestroy(stream) == npuSuccess);
+  EXPECT(npuGetDefaultStream(&standard, 0) == npuSuccess);
+  EXPECT(npuGetCurrentStream(&current, 0) == npuSuccess && current == standard);
+  char* block = allocate(8);
+  EXPECT(npuMemset(block, 0, 8) == npuSuccess && npuFree(block) == npuSuccess);
+}
+
 void raises_without_words(const void*) { throw std::runtime_error(""); }
 void raises_number(const void*) { throw 7; }
 

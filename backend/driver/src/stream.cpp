@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -357,6 +358,8 @@ npuError_t npuStreamDestroy(npuStream_t stream) {
   }
   stream->queue->wait(stream->queue->submitted());
   stream->queue->stop();
+  std::vector<npuStream_t>& current = current_streams();
+  std::replace(current.begin(), current.end(), stream, npuStream_t(nullptr));
   delete stream;
   return npuSuccess;
 }

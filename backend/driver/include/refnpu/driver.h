@@ -115,6 +115,8 @@ typedef struct npuEvent_st* npuEvent_t;
 typedef void (*npuKernel_t)(const void* arguments);
 
 npuError_t npuStreamCreate(npuStream_t* stream);
+/* Waits for the stream. If it is the current one of this thread, the default stream takes its place; it must not be
+   that of another thread. */
 npuError_t npuStreamDestroy(npuStream_t stream);
 npuError_t npuStreamSynchronize(npuStream_t stream);
 npuError_t npuStreamQuery(npuStream_t stream); /* npuSuccess or npuErrorNotReady */
