@@ -48,7 +48,10 @@ std::map<std::string, size_t> memory_stats(int device) {
 std::vector<std::string> verify_memory() {
   std::string report(1 << 16, '\0');
   size_t damaged = 0;
-  REFNPU_CHECK(npuVerifyMemory(report.data(), report.size(), &damaged));
+  {
+    py::gil_scoped_release release;  // it waits for the device
+    REFNPU_CHECK(npuVerifyMemory(report.data(), report.size(), &damaged));
+  }
   std::vector<std::string> lines;
   for (size_t start = 0, end; (end = report.find('\n', start)) != std::string::npos; start = end + 1) {
     lines.push_back(report.substr(start, end - start));
@@ -97,7 +100,10 @@ void bind_memory(py::module_& module) {
   def(module, "memory_stats", &memory_stats);
   def(module, "reset_peak_memory", [](int device) { REFNPU_CHECK(npuResetPeakMemory(device)); });
   def(module, "set_capacity", [](int device, size_t bytes) { REFNPU_CHECK(npuSetCapacity(device, bytes)); });
-  def(module, "empty_cache", [] { REFNPU_CHECK(npuEmptyCache()); });
+  def(module, "empty_cache", [] {
+    py::gil_scoped_release release;  // it waits for the device
+    REFNPU_CHECK(npuEmptyCache());
+  });
   def(module, "verify_memory", &verify_memory);
   module.def("set_fill", [](const std::string& fresh, const std::string& freed) {
     auto name = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from refnpu import testing
+from refnpu.conformance import adapter
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,6 +47,21 @@ def test_a_non_blocking_copy_reads_pinned_memory_late() -> None:
     target.copy_(source)
     source.fill_(3)
     assert target.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("call", ["synchronize", "empty_cache", "verify_memory"])
+def test_other_threads_run_while_one_waits_for_the_device(call: str) -> None:
+    wait = adapter.verify_memory if call == "verify_memory" else getattr(torch.npu, call)
+    x = torch.ones(3, device="npu")
+    with testing.late("200000"):
+        x.add_(1)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        steps = 0
+        while thread.is_alive():
+            time.sleep(0.002)
+            steps += 1
+    assert steps > 10
 
 
 @pytest.mark.usefixtures("late")
@@ -95,8 +113,6 @@ print(torch.npu.current_stream().query(), x.tolist())
 
 
 def test_the_adapter_can_delay_work_of_a_synchronous_process() -> None:
-    from refnpu.conformance import adapter
-
     x = torch.zeros(3, device="npu")
     adapter.delay_work(20000)
     try:
