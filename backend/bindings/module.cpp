@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "aten/counters.h"
@@ -60,8 +61,14 @@ std::vector<std::string> verify_memory() {
   return lines;
 }
 
+// The index in the 8 bits that torch has for one; -1 for a negative one, which stands for the current device.
+c10::DeviceIndex index_of(int device) {
+  TORCH_CHECK(device < device_count(), "npu:", device, " does not exist: there are ", int(device_count()), " devices");
+  return static_cast<c10::DeviceIndex>(std::max(device, -1));
+}
+
 py::object wrapped_default_generator(int device) {
-  at::Generator generator = default_generator(static_cast<c10::DeviceIndex>(device));
+  at::Generator generator = default_generator(index_of(device));
   return py::reinterpret_steal<py::object>(THPGenerator_Wrap(generator));
 }
 
@@ -82,7 +89,7 @@ void bind_devices(py::module_& module) {
     std::optional<py::gil_scoped_release> release;
     if (!fault_called("synchronize_holds_gil")) release.emplace();
     if (fault_called("synchronized_device_stays_current")) REFNPU_CHECK(npuSetDevice(device));
-    NPUGuard guard(static_cast<c10::DeviceIndex>(fault_called("current_device_synchronized") ? -1 : device));
+    NPUGuard guard(index_of(fault_called("current_device_synchronized") ? -1 : device));
     REFNPU_CHECK(npuDeviceSynchronize());
   });
   def(module, "device_properties", [](int device) {
@@ -123,7 +130,7 @@ void bind_schedule(py::module_& module) {
   def(module, "set_late", [](bool late) { REFNPU_CHECK(npuSetLate(late)); });
   def(module, "is_lazy", [] { return npuIsLazy() != 0; });
   def(module, "set_lazy", [](bool lazy) { REFNPU_CHECK(npuSetLazy(lazy)); });
-  def(module, "mark_step", [](int device) { mark_step(static_cast<c10::DeviceIndex>(device)); });
+  def(module, "mark_step", [](int device) { mark_step(index_of(device)); });
   def(module, "donate", [](const at::Tensor& tensor) { donate(tensor); });
   module.def("launch_compiled", torch::wrap_pybind_function([](const std::string& name, uintptr_t entry,
                                                                const std::vector<bool>& written, py::args values) {

@@ -47,6 +47,7 @@ void take_memory(c10::StorageImpl* storage) {
 }  // namespace
 
 void mark_step(c10::DeviceIndex device) {
+  if (device < 0) device = current_device();
   const NPUGuard guard(device);
   REFNPU_CHECK(npuMarkStep());
   for (Storage& each : take_donated()) {

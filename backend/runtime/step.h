@@ -7,7 +7,8 @@
 
 namespace refnpu {
 
-// Starts the recorded work of a device, and takes the memory that was donated on it.
+// Starts the recorded work of a device, the current one if the index is negative, and takes the memory that was donated
+// on it.
 REFNPU_API void mark_step(c10::DeviceIndex device);
 
 // Lets the next step of the tensor's device take its memory. Throws NotImplementedError where torch has no way to

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+import refnpu
 import torch
 from builds import needs_faults
 
@@ -30,6 +31,10 @@ def test_a_device_that_does_not_exist_is_refused() -> None:
         torch.empty(1, device="npu:7")
     with pytest.raises(ValueError, match="expected an npu device, got cpu"):
         torch.npu.set_device("cpu")
+    for call in (torch.npu.synchronize, refnpu.mark_step):
+        for index in (3, 128, 256):  # torch keeps an index in 8 bits, in which 256 is 0
+            with pytest.raises(RuntimeError, match=f"npu:{index} does not exist: there are 3 devices"):
+                call(index)
 
 
 def test_a_device_has_name_memory_and_capability() -> None:
