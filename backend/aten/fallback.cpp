@@ -61,12 +61,12 @@ class LentState {
  public:
   explicit LentState(c10::DeviceIndex device)
       : lender_(inner_generator(std::nullopt, device)), borrower_(at::detail::getDefaultCPUGenerator()) {
-    std::lock_guard lock(borrower_.mutex());
+    std::scoped_lock lock(borrower_.mutex(), lender_.mutex());
     saved_ = borrower_.get_state();
     borrower_.set_state(lender_.get_state());
   }
   ~LentState() {
-    std::lock_guard lock(borrower_.mutex());
+    std::scoped_lock lock(borrower_.mutex(), lender_.mutex());
     if (!fault(Fault::fallback_draws_leave_generator)) lender_.set_state(borrower_.get_state());
     borrower_.set_state(saved_);
   }

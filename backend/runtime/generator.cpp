@@ -24,8 +24,13 @@ NpuGenerator::NpuGenerator(c10::DeviceIndex device)
 
 c10::DeviceType NpuGenerator::device_type() { return kDevice; }
 
+std::unique_lock<std::mutex> NpuGenerator::lock_state() const {
+  return std::unique_lock(inner_.unsafeGetGeneratorImpl()->mutex_);
+}
+
 void NpuGenerator::set_current_seed(uint64_t seed) {
   if (fault(Fault::seed_ignored)) return;
+  const auto lock = lock_state();
   if (!first_seed_) first_seed_ = seed;
   if (fault(Fault::later_seed_restarts_first)) seed = *first_seed_;
   if (restored_ && seed == inner_.current_seed() && fault(Fault::same_seed_after_set_state_ignored)) return;
@@ -35,9 +40,11 @@ void NpuGenerator::set_current_seed(uint64_t seed) {
   inner_.set_current_seed(fault(Fault::seed_in_32_bits) ? uint32_t(seed) : seed);
 }
 uint64_t NpuGenerator::current_seed() const {
+  const auto lock = lock_state();
   return earlier_seed_ && fault(Fault::set_state_keeps_seed) ? *earlier_seed_ : inner_.current_seed();
 }
 uint64_t NpuGenerator::seed() {
+  const auto lock = lock_state();
   earlier_seed_.reset();
   if (fault(Fault::seed_told_in_32_bits)) return uint32_t(inner_.seed());
   if (!fault(Fault::chosen_seed_is_default)) return inner_.seed();
@@ -55,11 +62,13 @@ void NpuGenerator::set_state(const c10::TensorImpl& state) {
   if (std::exchange(offset_set_, false) && fault(Fault::unpickled_generator_starts_anew)) return;
   const bool mismatched = state.numel() != get_state()->numel();
   if (mismatched && fault(Fault::generator_state_of_wrong_size_ignored)) return;
+  const auto lock = lock_state();
   restored_ = true;
   inner_.unsafeGetGeneratorImpl()->set_state(state);
   if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());
 }
 c10::intrusive_ptr<c10::TensorImpl> NpuGenerator::get_state() const {
+  const auto lock = lock_state();
   auto state = inner_.unsafeGetGeneratorImpl()->get_state();
   return fault(Fault::get_state_aliases) ? written_over(state) : state;
 }
@@ -71,6 +80,7 @@ c10::intrusive_ptr<c10::TensorImpl> NpuGenerator::written_over(const c10::intrus
 }
 
 NpuGenerator* NpuGenerator::clone_impl() const {
+  const auto lock = lock_state();
   auto* copy = new NpuGenerator(fault(Fault::generator_cloned_on_current_device) ? current_device() : device_.index());
   copy->inner_ = fault(Fault::generator_clone_shares_state) ? inner_ : inner_.clone();
   return copy;

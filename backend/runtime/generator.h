@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
 
+#include <mutex>
 #include <optional>
 
 #include "refnpu/export.h"
@@ -29,6 +30,9 @@ class NpuGenerator final : public c10::GeneratorImpl {
 
  private:
   NpuGenerator* clone_impl() const override;
+
+  // Draws hold the lock of the state, and torch's callers that of this generator alone.
+  std::unique_lock<std::mutex> lock_state() const;
 
   // What fault get_state_aliases does: the tensor that the first call returned, with this state in it.
   c10::intrusive_ptr<c10::TensorImpl> written_over(const c10::intrusive_ptr<c10::TensorImpl>& state) const;

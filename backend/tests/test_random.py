@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -136,6 +138,18 @@ def test_draws_do_not_depend_on_the_layout(layout: str) -> None:
     target = LAYOUTS[layout](values(3, 4)).to("npu")
     torch.npu.manual_seed_all(5)
     assert torch.equal(target.normal_(), expected)
+
+
+def test_a_state_is_never_taken_in_the_middle_of_an_op() -> None:
+    x, generator = torch.rand(1_000_000, device="npu").neg(), torch.Generator("npu")
+    draw = partial(torch.ops.aten.rrelu_with_noise, x, x.clone(), 0.1, 0.3, True, generator)
+    states = [generator.get_state()]
+    thread = threading.Thread(target=draw)
+    thread.start()
+    while thread.is_alive():
+        states.append(generator.get_state())
+    states.append(generator.get_state())
+    assert {state.numpy().tobytes() for state in states} == {states[0].numpy().tobytes(), states[-1].numpy().tobytes()}
 
 
 def test_multinomial_follows_the_weights() -> None:
