@@ -56,7 +56,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceCapability getDeviceCapability(c10::Device) const override { return {}; }  // every dtype
 #endif
 
-  c10::Stream getStream(c10::Device device) const noexcept override {
+  c10::Stream getStream(c10::Device device) const noexcept(!REFNPU_STREAM_CALLS_MAY_THROW) override {
     const NPUStream current = getCurrentNPUStream(device.index());
     if (!fault(Fault::default_stream_has_two_ids)) return current;
     return c10::Stream(c10::Stream::UNSAFE, current.device(), reinterpret_cast<c10::StreamId>(current.stream()));
@@ -66,10 +66,11 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return getNewNPUStream(device.index());
   }
   c10::Stream getNewStream(c10::Device device, int) const override { return getNewNPUStream(device.index()); }
-  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept(!REFNPU_STREAM_CALLS_MAY_THROW) override {
     c10::Stream previous = getCurrentNPUStream(stream.device_index());
     if (fault(Fault::gradients_on_default_stream) && computes_gradients()) return previous;
-    npuSetCurrentStream(handle_of(stream));
+    const npuError_t error = npuSetCurrentStream(handle_of(stream));
+    if (REFNPU_STREAM_CALLS_MAY_THROW) REFNPU_CHECK(error);
     return previous;
   }
   bool queryStream(const c10::Stream& stream) const override { return NPUStream(stream).query(); }
@@ -129,8 +130,9 @@ NPUStream getNewNPUStream(c10::DeviceIndex device) {
   pool.taken.resize(device_count());
   auto& streams = pool.by_device[device];
   if (streams.size() < kStreams) {
-    streams.push_back(nullptr);
-    REFNPU_CHECK(npuStreamCreate(&streams.back()));
+    npuStream_t made = nullptr;
+    REFNPU_CHECK(npuStreamCreate(&made));
+    streams.push_back(made);
   }
   if (pool.taken[device] >= kStreams && fault(Fault::stream_past_pool_is_default)) return getDefaultNPUStream(device);
   const size_t different = fault(Fault::new_streams_are_one) ? 1 : kStreams;

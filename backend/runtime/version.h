@@ -20,6 +20,9 @@
 // 2.8: pinned memory comes from a HostAllocator registered for the device; before, from the hooks.
 #define REFNPU_HAS_HOST_ALLOCATOR (REFNPU_TORCH >= 208)
 
+// 2.8: getStream and exchangeStream of a device guard may throw. Before, an error there ends the process.
+#define REFNPU_STREAM_CALLS_MAY_THROW (REFNPU_TORCH >= 208)
+
 // 2.13: a device gives Kineto a profiler of its own. USE_KINETO is defined by the build where torch has Kineto.
 #if defined(USE_KINETO) && __has_include(<torch/csrc/profiler/standalone/privateuse1_profiler.h>)
 #define REFNPU_HAS_ACTIVITY_PROFILER 1

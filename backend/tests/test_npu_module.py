@@ -37,6 +37,15 @@ def test_a_device_that_does_not_exist_is_refused() -> None:
                 call(index)
 
 
+@pytest.mark.skipif(torch.__version__ < "2.8", reason="torch lets no error out of a stream's call before 2.8")
+def test_a_stream_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="device 7 of 3"):
+        torch.npu.current_stream(7)
+    nowhere = torch.Stream(stream_id=1, device_index=0, device_type=torch.npu.current_stream().device_type)
+    with pytest.raises(RuntimeError, match="is not a live stream"):
+        torch.npu.set_stream(nowhere)
+
+
 def test_a_device_has_name_memory_and_capability() -> None:
     properties = torch.npu.get_device_properties()
     assert (properties.name, torch.npu.get_device_name(1)) == ("Reference NPU", "Reference NPU")
