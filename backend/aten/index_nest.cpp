@@ -131,6 +131,7 @@ void require_same_device(const char* op, std::initializer_list<at::Tensor> tenso
   const c10::Device device = tensors.begin()->device();
   const bool by_type = fault(Fault::devices_compared_by_type);
   for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
     const bool same = by_type ? tensor.device().type() == device.type() : tensor.device() == device;
     TORCH_CHECK(same, op, ": Expected all tensors to be on the same device, got ", device, " and ", tensor.device());
   }

@@ -40,7 +40,8 @@ std::vector<int64_t> read_cells(const at::Tensor& cells);
 // The value as one element of `type`. Throws, as CPU does, when the value does not fit.
 Immediate element_of(const c10::Scalar& value, c10::ScalarType type);
 
-// Throws unless all lie on one device.
+// Throws unless all that are defined lie on one device. The first one is. An op that gives its tensors to a
+// TensorIterator needs no other check.
 void require_same_device(const char* op, std::initializer_list<at::Tensor> tensors);
 
 // What a kernel sees that takes a strided tensor for a dense one (a fault): its memory in storage order, zeros after

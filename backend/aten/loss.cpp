@@ -4,6 +4,7 @@
 #include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -50,6 +51,7 @@ void check_same_dtype(const char* name, const Tensor& self, const at::OptionalTe
 std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tensor& target,
                                                   const std::optional<Tensor>& weight_opt, int64_t reduction,
                                                   int64_t ignore_index, Tensor& output, Tensor& total_weight) {
+  require_same_device("nll_loss_forward", {self, target, weight_opt.value_or(Tensor())});
   const at::OptionalTensorRef weight = weight_opt ? at::OptionalTensorRef(*weight_opt) : at::OptionalTensorRef();
   Structured<at::meta::structured_nll_loss_forward, 2> op(output, total_weight);
   op.meta(self, target, weight, reduction, ignore_index);
@@ -74,6 +76,7 @@ std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tens
 Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                               const std::optional<Tensor>& weight_opt, int64_t reduction, int64_t ignore_index,
                               const Tensor& total_weight, Tensor& grad_input) {
+  require_same_device("nll_loss_backward", {grad_output, self, target, weight_opt.value_or(Tensor()), total_weight});
   const at::OptionalTensorRef weight = weight_opt ? at::OptionalTensorRef(*weight_opt) : at::OptionalTensorRef();
   Structured<at::meta::structured_nll_loss_backward> op(grad_input);
   op.meta(grad_output, self, target, weight, reduction, ignore_index, total_weight);

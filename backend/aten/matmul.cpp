@@ -94,6 +94,7 @@ Tensor as_rows(const Tensor& target) {
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
 void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false, bool takes_bool = false) {
+  require_same_device(name, {out, a, b, self});
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
               " != ", b.dtype());
   Tensor added = self.defined() ? self.expand(out.sizes()) : self;

@@ -72,6 +72,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
                                               const std::optional<Tensor>& bias_opt, double eps) {
   const auto shape = C10_AS_INTARRAYREF_SLOW(symbolic_shape);
   const Tensor weight = contiguous_or_undefined(weight_opt), bias = contiguous_or_undefined(bias_opt);
+  require_same_device("native_layer_norm", {input, weight, bias});
   const auto [rows, width] = rows_and_width(input, shape);
   check_parameter("weight", weight, shape);
   const bool counted = bias.defined() && fault(Fault::layer_norm_bias_shape_by_numel);
@@ -109,6 +110,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
                                                        std::array<bool, 3> mask) {
   const auto shape = C10_AS_INTARRAYREF_SLOW(symbolic_shape);
   const Tensor weight = contiguous_or_undefined(weight_opt), bias = contiguous_or_undefined(bias_opt);
+  require_same_device("native_layer_norm_backward", {grad, input, mean, rstd, weight, bias});
   const auto [rows, width] = rows_and_width(input, shape);
   check_parameter("weight", weight, shape);
   check_parameter("bias", bias, shape);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "aten/index_nest.h"
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -58,6 +59,7 @@ Tensor variance_new(const char* name, const Tensor& self, OptionalIntArrayRef di
 
 Tensor& variance_out(const char* name, const Tensor& self, OptionalIntArrayRef dim,
                      const std::optional<Scalar>& correction, bool keepdim, Tensor& out, bool root) {
+  require_same_device(name, {self, out});
   TORCH_CHECK(c10::isFloatingType(self.scalar_type()) || c10::isComplexType(self.scalar_type()),
               "std and var only support floating point and complex dtypes");
   const DimMask reduced = dims_of_variance(dim, self.dim());

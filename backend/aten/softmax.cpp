@@ -60,6 +60,7 @@ Tensor& log_softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Ten
 
 void backward(const char* name, const Tensor& grad, const Tensor& output, int64_t dim, const Tensor& grad_input,
               bool log) {
+  require_same_device(name, {grad, output, grad_input});
   if (grad.numel() == 0) return;
   require_dtype(Real{}, name, grad);
   const bool last = dim < 0 && fault(Fault::softmax_backward_negative_dim);

@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -89,6 +90,7 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t
               " but got ", values.scalar_type(), " for argument 'values'");
   TORCH_CHECK(indices.scalar_type() == c10::kLong, "Expected object of scalar type Long but got ",
               indices.scalar_type(), " for argument 'indices'");
+  require_same_device("kthvalue", {self, values, indices});
   const auto shape = reduced_shape(self, reduced_dims(dim, self.dim()), keepdim);
   at::assert_no_overlap(self, values);
   at::native::resize_output(values, shape);
