@@ -41,7 +41,7 @@ Nest<2> nest_of_copy(const at::Tensor& target, const at::Tensor& source) {
   auto iter = at::TensorIteratorConfig()
                   .set_check_mem_overlap(checked)
                   .add_output(target)
-                  .add_input(source)
+                  .add_const_input(source)
                   .resize_outputs(false)
                   .check_all_same_dtype(false)
                   .check_all_same_device(false)

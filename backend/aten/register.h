@@ -11,6 +11,7 @@
 #include <ATen/core/ATen_fwd.h>
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/impl/COW.h>
 #include <torch/library.h>
 
 #include <optional>
@@ -45,7 +46,19 @@ c10::DeviceIndex first_npu_index(const List& tensors) {
 inline c10::DeviceIndex npu_index(const at::TensorList& tensors) { return first_npu_index(tensors); }
 inline c10::DeviceIndex npu_index(const at::ITensorListRef& tensors) { return first_npu_index(tensors); }
 
-// What an op writes it takes by mutable reference. An element that several indices reach cannot be written by each.
+// What an op writes it takes by mutable reference. A lazy clone gets memory of its own before that: a kernel writes
+// through a plain pointer, of which torch knows nothing.
+template <class T>
+void make_writable(T&&) {}
+inline void make_writable(at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  if (!c10::impl::cow::is_cow_data_ptr(storage->_mutable_data_ptr_no_checks())) return;
+  const NPUGuard guard(npu_index(tensor));
+  storage->mutable_data();
+}
+
+// An element that several indices reach cannot be written by each.
 template <class T>
 void check_written(T&&) {}
 inline void check_written(at::Tensor& tensor) { at::assert_no_internal_overlap(tensor); }
@@ -73,6 +86,7 @@ class NativeKernel<Result(Arguments...), What> {
     native_total.add();
     NPUGuard guard(first_npu_of(arguments...));
     const NamedCall call(calls_->name());
+    (make_writable(arguments), ...);
     CallReads reads;
     if (npuIsLazy()) reads.read(arguments...);
     if constexpr (What == Writes::once) (check_written(arguments), ...);

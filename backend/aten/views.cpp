@@ -130,7 +130,7 @@ at::Tensor view_as_complex(const at::Tensor& self) {
 // The memory of a tensor goes back after the work of the stream that it was allocated on. This adds another stream.
 void record_stream(at::Tensor& self, at::Stream stream) {
   if (self.storage_offset() > 0 && fault(Fault::record_stream_of_view_ignored)) return;
-  void* memory = self.storage().mutable_data();
+  void* memory = self.storage().data_ptr().get();
   if (memory) REFNPU_CHECK(npuRecordStream(memory, NPUStream(stream).stream()));
 }
 

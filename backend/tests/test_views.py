@@ -79,6 +79,35 @@ def test_set_makes_a_tensor_share_another_storage() -> None:
     assert x.set_().untyped_storage().nbytes() == 0
 
 
+WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "cat": lambda t: torch.cat([torch.ones(4, device=t.device)], out=t),
+    "softmax": lambda t: torch.softmax(torch.ones(4, device=t.device), 0, out=t),
+    "sort": lambda t: torch.sort(torch.ones(4, device=t.device), out=(t, torch.empty_like(t, dtype=torch.int64))),
+    "scatter": lambda t: t.scatter_(0, torch.tensor([0], device=t.device), 1.0),
+    "index_put": lambda t: t.index_put_((torch.tensor([0], device=t.device),), torch.ones(1, device=t.device)),
+    "uniform": lambda t: t.uniform_(1, 2),
+    "fill": lambda t: t.fill_(1),
+}
+
+
+@pytest.mark.parametrize("device", ["npu:0", "npu:1"])
+@pytest.mark.parametrize("write", WRITES)
+def test_an_op_that_writes_a_lazy_clone_leaves_the_original(write: str, device: str) -> None:
+    x = torch.zeros(4, device=device)
+    clone = torch._lazy_clone(x)
+    WRITES[write](clone)
+    assert x.tolist() == [0, 0, 0, 0]
+    assert clone.tolist() != [0, 0, 0, 0]
+
+
+def test_a_lazy_clone_that_is_read_stays_one() -> None:
+    clone = torch._lazy_clone(torch.zeros(4, device="npu"))
+    torch.empty(4, 2, device="npu")[:, 0].copy_(clone)
+    clone.record_stream(torch.npu.Stream())
+    assert (clone + 1).cpu().tolist() == [1, 1, 1, 1]
+    assert torch._C._is_cow_tensor(clone)
+
+
 def test_npu_and_privateuseone_name_the_same_device() -> None:
     assert torch.empty(1, device="npu:1").device == torch.empty(1, device="privateuseone:1").device
     assert torch.empty(1, device="npu").device == torch.device("npu", 0)
