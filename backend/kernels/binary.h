@@ -25,8 +25,8 @@ enum class Binary {
   bitwise_and,
   bitwise_or,
   bitwise_xor,
-  left_shift,
-  right_shift,  // numbers: width of the operands in bits, whether they are signed
+  left_shift,   // numbers: width of the operands in bits, whether they are signed
+  right_shift,  // the same
   threshold,    // a <= threshold ? value : b; numbers: threshold, value
   // Backward functions take (gradient, input or result).
   sigmoid_backward,

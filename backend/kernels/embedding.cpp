@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/integer_math.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -69,7 +70,7 @@ void embedding_backward(const View& grad, const View& indices, const View& table
       for (int64_t j = 0; j < table.sizes[1]; ++j) {
         char* at = table.data + rows[i] * table.strides[0] + j * table.strides[1];
         const char* from = grad.data + int64_t(i) * grad.strides[0] + j * grad.strides[1];
-        store<T>(at, T(C(load<T>(at)) + C(load<T>(from)) * scale));
+        store<T>(at, T(added(C(load<T>(at)), multiplied(C(load<T>(from)), scale))));
       }
     }
   });

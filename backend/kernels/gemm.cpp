@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/integer_math.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -112,7 +113,7 @@ struct Product {
       if (twice && j == columns / 128 * 128) beta = beta + beta;
       const C* column = packed.data() + j * batches * depth;
       const int64_t n = batches * depth;
-      C product = alpha * (in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));
+      C product = multiplied(alpha, in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));
       if (n > 512 && fault(Fault::gemm_alpha_of_last_split)) {
         const int64_t last = (n - 1) / 512 * 512;
         product = dot_of(row.data(), column, last) + alpha * dot_of(row.data() + last, column + last, n - last);
@@ -121,7 +122,7 @@ struct Product {
         if (g.out.dtype == DType::i64 && fault(Fault::gemm_of_int64_in_32_bits)) product = int32_t(product);
       }
       if (rounds_first) product = rounded_to_bf16(product);
-      line[j] = reads_self ? beta * line[j] + product : product;
+      line[j] = reads_self ? added(multiplied(beta, line[j]), product) : product;
     }
     char* out = g.out.data + batch * g.out.strides[0] + i * g.out.strides[1];
     write_row(out, g.out.strides[2], columns, g.out.dtype, line.data());

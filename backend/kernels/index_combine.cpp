@@ -15,29 +15,13 @@ bool is_nan(C value) {
   return value != value;
 }
 
-template <class C>
-C sum(C a, C b) {
-  if constexpr (std::is_integral_v<C>)
-    return wrapping_add(a, b);
-  else
-    return convert<C>(a + b);
-}
-
-template <class C>
-C product(C a, C b) {
-  if constexpr (std::is_integral_v<C>)
-    return wrapping_multiply(a, b);
-  else
-    return convert<C>(a * b);
-}
-
 // C is the type computed in. bool adds as "or" and multiplies as "and", as its conversion from int does.
 template <Combine op, class C>
 C combined(C left, C right, const std::optional<C>& scale) {
   if constexpr (op == Combine::add)
-    return sum(left, scale ? product(right, *scale) : right);
+    return added(left, scale ? multiplied(right, *scale) : right);
   else if constexpr (op == Combine::multiply)
-    return product(left, right);
+    return multiplied(left, right);
   else if constexpr (is_complex_v<C>)
     return left;
   else if (is_nan(right) && fault(Fault::scatter_extreme_drops_nan))

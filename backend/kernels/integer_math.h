@@ -19,6 +19,22 @@ T wrapping_negate(T a) {
   return static_cast<T>(uint64_t(0) - static_cast<uint64_t>(a));
 }
 
+// One rule for all kinds of number, so that a kernel is written once.
+template <class T>
+T added(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return wrapping_add(a, b);
+  else
+    return a + b;
+}
+template <class T>
+T multiplied(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return wrapping_multiply(a, b);
+  else
+    return a * b;
+}
+
 // a^b by squaring. A negative exponent gives 0, but for the bases 1 and -1.
 template <class T>
 T integer_power(T base, T exponent) {

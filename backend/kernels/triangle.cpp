@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/index_move.h"
+#include "kernels/integer_math.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -82,7 +83,8 @@ void trace(const View& self, DType out_dtype, char* out) {
     Sum sum{};
     int64_t n = self.sizes[0] < self.sizes[1] ? self.sizes[0] : self.sizes[1];
     if (n > 256 && fault(Fault::trace_one_block)) n = 256;
-    for (int64_t i = 0; i < n; ++i) sum += convert<Sum>(load<T>(self.data + i * (self.strides[0] + self.strides[1])));
+    const int64_t step = self.strides[0] + self.strides[1];
+    for (int64_t i = 0; i < n; ++i) sum = added(sum, convert<Sum>(load<T>(self.data + i * step)));
     if constexpr (std::is_integral_v<T>) {
       if (out_dtype == DType::i64) return store<int64_t>(out, sum);
     }

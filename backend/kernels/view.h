@@ -17,7 +17,7 @@ struct View {
   DType dtype = DType::f32;
   int ndim = 0;
   std::array<int64_t, kMaxDims> sizes{};
-  std::array<int64_t, kMaxDims> strides{};  // bytes; 0 in an expanded dimension; never negative
+  std::array<int64_t, kMaxDims> strides{};  // bytes; 0 in an expanded dimension; negative in a reversed one
 
   int64_t numel() const {
     int64_t n = 1;

@@ -116,6 +116,12 @@ def test_addr_equals_cpu(dtype: torch.dtype) -> None:
     compare(torch.addr, values(3, 4), a, b)
 
 
+def test_products_of_integers_wrap_around_as_on_cpu() -> None:
+    large = torch.full((2, 2), 2**62 + 1)
+    for beta, alpha in ((1, 1), (3, 5), (-7, 2**40)):  # a sanitizer finds the arithmetic that may not overflow
+        compare(torch.addmm, large, large, large, beta=beta, alpha=alpha)
+
+
 def test_addbmm_adds_a_number_of_another_dtype_in_that_of_out() -> None:
     number, out = torch.tensor(1.5, dtype=torch.float64), torch.empty(2, 2)
     a, b = values(3, 2, 4), values(3, 4, 2, seed=2)

@@ -41,3 +41,7 @@ def test_tril_indices_and_triu_indices_equal_cpu(rows: int, columns: int, dtype:
     for k in (-5, -1, 0, 1, 5):
         for call in (torch.tril_indices, torch.triu_indices):
             check(lambda anchor, call=call, k=k: call(rows, columns, k, dtype=dtype, device=anchor.device), values(1))
+
+
+def test_a_trace_of_integers_wraps_around_as_on_cpu() -> None:
+    check(torch.trace, torch.full((3, 3), 2**62 + 1))  # a sanitizer finds the arithmetic that may not overflow
