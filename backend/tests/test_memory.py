@@ -69,6 +69,17 @@ def test_fresh_memory_holds_the_chosen_fill() -> None:
         pass
 
 
+def test_a_process_returns_to_its_own_fill(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    script = """
+import refnpu, torch
+from refnpu import testing
+with testing.fill("0x01"):
+    pass
+print(torch.empty(3, dtype=torch.uint8, device="npu").tolist())
+"""
+    assert python(script, REFNPU_FILL_FRESH="0xAB").stdout == "[171, 171, 171]\n"
+
+
 def test_a_pool_keeps_freed_memory_until_empty_cache(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     script = """
 import refnpu, torch

@@ -112,10 +112,10 @@ def lazy() -> Iterator[None]:
 def fill(fresh: str = "none", freed: str = "none") -> Iterator[None]:
     """Fill fresh and freed blocks in a ``with`` block: ``zero``, ``nan``, a byte like ``0xAB``, ``random:SEED``.
 
-    An empty name leaves a fill as it is.
+    An empty name leaves a fill as it is. After the block the fills are those that the process was started with.
     """
     _C.set_fill(fresh, freed)
     try:
         yield
     finally:
-        _C.set_fill("none", "none")
+        _C.set_fill(os.environ.get("REFNPU_FILL_FRESH") or "none", os.environ.get("REFNPU_FILL_FREED") or "none")
