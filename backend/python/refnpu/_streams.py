@@ -58,8 +58,7 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
     if stream is None:
         yield
         return
-    device = torch.accelerator.current_device_index() if hasattr(torch.accelerator, "current_device_index") else None
-    before_here = current_stream(device)
+    before_here = current_stream()
     before_there = current_stream(stream.device)
     slot = (stream.device_index, stream.stream_id)
     if _C.fault("stream_block_in_itself_stays"):
