@@ -60,6 +60,7 @@
 #include <map>
 #include <string>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "refnpu/check.h"
@@ -325,6 +326,7 @@ at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, st
                            std::optional<double> neginf, at::Tensor& out) {
   TORCH_CHECK(self.scalar_type() == out.scalar_type(), "nan_to_num: dtype of out: ", out.scalar_type(),
               " should be same as input: ", self.scalar_type());
+  require_same_device("nan_to_num", {self, out});
   if (at::isIntegralType(self.scalar_type(), /*includeBool=*/true)) {
     at::native::resize_output(out, self.sizes());
     return out.copy_(self);

@@ -33,6 +33,9 @@ CALLS: Calls = {
         A.to(device), 1, out=(torch.empty(0, device=other), torch.empty(0, dtype=torch.int64, device=other))
     ),
     "nansum_out": lambda device, other: torch.nansum(A.to(device), 1, out=torch.empty(0, device=other)),
+    "nan_to_num_out": lambda device, other: torch.nan_to_num(
+        CLASSES.to(device), out=torch.empty(3, dtype=torch.int64, device=other)
+    ),
     "var_out": lambda device, other: torch.var(A.to(device), 1, out=torch.empty(0, device=other)),
 }
 
