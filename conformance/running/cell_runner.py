@@ -128,11 +128,13 @@ class CellRunner:
         for index, case in enumerate(self.plan.cases(cell)[first:stop], start=first):
             self._run_case(judge, case, index, progress, tally)
             if tally.tainted or self._has_lost_device:
-                return tally.observation(), index + 1
+                return self._observation(tally), index + 1
+        return self._observation(tally), None
+
+    def _observation(self, tally: _Tally) -> Observation:
         observation = tally.observation()
-        if observation.status is Status.PASS and not self.plan.takes_all(cell):
-            observation = replace(observation, partial=True)
-        return observation, None
+        partial = observation.status is Status.PASS and not self.plan.takes_all(tally.cell)
+        return replace(observation, partial=partial)
 
     def _run_scenario(self, cell: CellId, progress: Progress, tally: _Tally) -> Observation:
         scenario = catalogue.find(cell.overload)

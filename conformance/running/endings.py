@@ -112,6 +112,11 @@ _WORST = (Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.FAIL, Status.PASS, 
 _COUNTED = ("cases", "wall_ns", "cpu_ns", "raw_ns", "compared")
 
 
+def deaths(parts: Iterable[Observation]) -> int:
+    """Return the number of these runs of a cell that ended with the death of their process, or with a hang."""
+    return sum(p.status in (Status.CRASH, Status.TIMEOUT) or bool(p.signal) for p in parts)
+
+
 def merge(parts: list[Observation], left: int) -> Observation:
     """Return one observation of the runs that a cell took. ``left``: cases not run after too many deaths."""
     if len(parts) == 1 and not left:
@@ -119,7 +124,7 @@ def merge(parts: list[Observation], left: int) -> Observation:
     status = min((p.status for p in parts), key=_WORST.index)
     reasons = list(dict.fromkeys(p.reason for p in parts if p.reason))
     if left:
-        reasons.append(f"{left} more cases not run after {len(parts)} deaths")
+        reasons.append(f"{left} more cases not run after {deaths(parts)} deaths")
     sums = {name: sum(getattr(p, name) for p in parts) for name in _COUNTED}
     return replace(
         parts[0],
@@ -127,6 +132,7 @@ def merge(parts: list[Observation], left: int) -> Observation:
         failures=tuple(f for p in parts for f in p.failures),
         reason="; ".join(reasons),
         signal=_first(p.signal for p in parts),
+        partial=status is Status.PASS and any(p.partial for p in parts),
         script=_first(p.script for p in parts),
         **sums,
     )

@@ -22,6 +22,7 @@ from conformance.running.endings import (
     End,
     broken,
     death,
+    deaths,
     merge,
     reference_death,
     told,
@@ -131,8 +132,7 @@ class Runner:
             part, first = self._attempt(cell, first)
             parts.append(part)
             left = len(self._work.case_ids(cell)) - first if first is not None else 0
-            deaths = sum(p.status in (Status.CRASH, Status.TIMEOUT) or bool(p.signal) for p in parts)
-            if left <= 0 or deaths >= DEATHS_PER_CELL:
+            if left <= 0 or deaths(parts) >= DEATHS_PER_CELL:
                 return merge(parts, left=max(left, 0))
         return merge(parts, left=0)
 

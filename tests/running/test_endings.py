@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.records import Observation
 from conformance.running.endings import merge
 from conformance.vocabulary import CellId, Status
@@ -23,3 +25,17 @@ def test_a_merged_observation_gives_each_reason_once() -> None:
     reasons = ("not served", "", "refused", "not served")
     parts = [Observation(CELL, "native", Status.UNSUPPORTED, 1, reason=reason) for reason in reasons]
     assert merge(parts, 0).reason == "not served; refused"
+
+
+def test_a_merged_observation_that_passes_is_of_some_cases_if_a_part_is() -> None:
+    first, last = Observation(CELL, "native", Status.PASS, 1), Observation(CELL, "native", Status.PASS, 1, partial=True)
+    assert merge([first, last], 0).partial
+    assert not merge([first, first], 0).partial
+    assert not merge([replace(first, status=Status.FAIL), last], 0).partial
+
+
+def test_a_merged_observation_counts_the_deaths_and_no_other_part() -> None:
+    dead = Observation(CELL, "native", Status.CRASH, 1, signal="SIGSEGV")
+    hung = Observation(CELL, "native", Status.TIMEOUT, 1)
+    tainted = Observation(CELL, "native", Status.PASS, 1)
+    assert merge([tainted, dead, tainted, hung, dead], 4).reason == "4 more cases not run after 3 deaths"
