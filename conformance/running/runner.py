@@ -107,8 +107,7 @@ class Runner:
         observation = self._with_kernels(observed)
         if self._batch is None:
             return observation
-        if self._child is None:  # what ran in a child that is gone cannot be searched
-            self._batch.cells = []
+        if self._child is None:
             return observation
         self._batch.cells.append(cell)
         return self.searched(observation) if self._batch.due() else observation
@@ -230,9 +229,10 @@ class Runner:
         if isinstance(reply, dict):
             observation = self._charged(reply, Stretch(cell, first, reply["go_on"]))
             observation = self._repeated(observation, first, wall)
-            self._lived.append((Stretch(cell, first), wall / 1e9))
             if reply["go_on"] is not None:
                 self._drop()  # the CPU reference read uninitialized memory, so it may also have written out of bounds
+            elif self._child:  # after an error of late work there is none
+                self._lived.append((Stretch(cell, first), wall / 1e9))
             return observation, reply["go_on"]
         return self._after_death(cell, first, reply, wall)
 
@@ -323,6 +323,8 @@ class Runner:
             self._child.close()
             self._child = None
         self._lived = []
+        if self._batch:
+            self._batch.cells = []  # what ran in a child that is gone cannot be searched
 
     def _reference(self, cell: CellId, index: int, tries: int) -> _Reference:
         """Return what the CPU side of a case does alone in fresh children. If it dies, that is not the device's fault.

@@ -297,6 +297,29 @@ def test_a_death_by_chance_is_none_of_the_device_where_cpu_reads_past_its_argume
     assert found.signal == "SIGSEGV"
 
 
+class LeavingAnError(DyingOnce):
+    """The cell OTHER leaves an error of late work."""
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        found = super().run(cell, first, progress, stop)
+        self.pending = "late" if cell == OTHER else ""
+        return found
+
+
+def test_a_cell_whose_process_ended_over_a_late_error_did_not_run_before_a_later_death() -> None:
+    runner = Runner(LeavingAnError(times=3, sound=True), 10)
+    try:
+        runner.observe(OTHER)
+        (failure,) = runner.observe(CELL).failures
+    finally:
+        runner.close()
+    assert failure.death
+    assert failure.death.finding
+    assert failure.death.finding.before == 1  # the first case of its own cell
+
+
 def test_a_death_on_the_cpu_side_that_does_not_repeat_alone_is_a_crash() -> None:
     found = observe("ok", "cpu dies of damage")
     assert found.status is Status.CRASH
