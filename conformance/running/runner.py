@@ -292,16 +292,34 @@ class Runner:
         tries = REFERENCES if isinstance(how, ChildDeath) else 1
         alone = self._reference(cell, index, tries) if phase and not end.broken else _Reference.SOUND
         if alone is _Reference.DIES:
-            return reference_death(cell, route, end), index + 1
+            return self._with_earlier(reference_death(cell, route, end), Stretch(cell, first, index), wall), index + 1
         observation = death(cell, route, end, self._work.arguments(cell, index))
         if observation.status is Status.CRASH:
             signature = (cell.overload, observation.signal, phase)
             finding = self._inquiry.of(signature, Stretch(cell, index, index + 1), lived)
             if alone is _Reference.UNSOUND and finding.kind == "flaky":
-                return unsound_reference(cell, route, end), index + 1
+                ended = unsound_reference(cell, route, end)
+                return self._with_earlier(ended, Stretch(cell, first, index), wall), index + 1
             observation = told(observation, finding, self._name(finding.after))
             observation = with_stack(observation, self._stack(Stretch(cell, index, index + 1), finding))
         return observation, index + 1
+
+    def _with_earlier(self, death: Observation, ran: Stretch, wall: int) -> Observation:
+        """Return a death that is not the device's fault with what the cases ``ran`` before it show, which run again.
+
+        Their process died before it told, and a failure among them must not be lost: the cell may pass otherwise.
+        """
+        if ran.first == ran.stop:
+            return death
+        child = self._fresh()
+        try:
+            reply = child.ask(ran.request(), self._limit(ran.cell))
+        finally:
+            child.close()
+        if not isinstance(reply, dict):
+            return death
+        earlier = self._repeated(self._charged(reply, ran), ran.first, wall)
+        return merge([earlier, replace(death, cases=1)], left=0)
 
     def _stack(self, case: Stretch, finding: Finding) -> tuple[str, ...]:
         """Return the native stack of a crash that happens again in a fresh process, () if it does not."""

@@ -234,6 +234,13 @@ def test_a_case_whose_cpu_side_dies_alone_is_unsupported(case: str) -> None:
     assert "the CPU reference of" in found.reason
 
 
+def test_a_failure_before_a_case_whose_cpu_side_dies_is_not_lost() -> None:
+    found = observe("fails", "cpu dies", "ok")
+    assert (found.status, found.cases, found.compared) == (Status.FAIL, 3, 2)
+    assert [f.case for f in found.failures] == [f"{CELL}#fails"]
+    assert "the CPU reference of" in found.reason
+
+
 class DyingNowAndThen(Work):
     """CPU's side dies the fourth time that it runs, and in no process before."""
 
