@@ -35,7 +35,7 @@ def _tried(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     """Merge one lane. An error is printed, and the other lanes are still merged."""
     try:
         return _merge(results, shards, expected)
-    except (MergeError, StoreError) as e:
+    except (MergeError, StoreError, TomlError) as e:
         click.echo(f"Error: {e}", err=True)
         return Exit.INTERRUPTED
 

@@ -22,6 +22,6 @@ def join(results: Path, shards: Sequence[Closed], expected: Path | None) -> tupl
     parts = [Part(s.manifest, runs.summary(s), runs.load(s)) for s in shards]
     merge.check(parts)
     manifest, summary, observations = merge.merged(parts)
+    known = expectations.load(expected_files.of_results(expected, manifest))  # before the run counts as merged
     directory = runs.join(results, manifest, shards, summary)
-    known = expectations.load(expected_files.of_results(expected, manifest))
     return name, run_end.of_run(manifest, summary, observations, known, str(directory))

@@ -131,6 +131,14 @@ def test_merge_checks_known_failures_against_all_shards_together(tmp_path: Path)
     assert (shown.exit_code, "matches no cell: rule op=nosuch" in shown.output) == (Exit.EXPECTATIONS, True)
 
 
+def test_known_failures_that_cannot_be_read_leave_the_shards_to_be_merged(tmp_path: Path) -> None:
+    keep(tmp_path, CELLS[:2], "1/2"), keep(tmp_path, CELLS[2:], "2/2")
+    shown = run(tmp_path, "--expected", str(tmp_path / "nosuch.toml"))
+    assert (shown.exit_code, "Traceback" in shown.output) == (Exit.INTERRUPTED, False)
+    assert "nosuch.toml" in shown.output
+    assert run(tmp_path).exit_code == Exit.CELLS_FAILED
+
+
 def test_a_lane_that_cannot_be_merged_keeps_no_other_from_it(tmp_path: Path) -> None:
     keep(tmp_path, CELLS[:2], "1/2"), keep(tmp_path, CELLS[2:], "2/2")
     keep(tmp_path, CELLS[:2], "1/2", torch="2.9.0", run=run_name(LANE, NIGHT + timedelta(days=1)))
