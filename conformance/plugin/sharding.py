@@ -36,7 +36,7 @@ def split_by(config: pytest.Config) -> str:
     """Return the directory of the run whose durations split the cells, "" for none.
 
     The process that the user started chooses it once, because a run may be closed while workers start. Raises
-    pytest.UsageError if there is no such run.
+    pytest.UsageError if there is no such run, or it cannot be read.
     """
     if shard_of(config) is None:
         return ""
@@ -48,14 +48,13 @@ def split_by(config: pytest.Config) -> str:
 
 
 def _chosen(config: pytest.Config) -> str:
-    results = Path(config.option.results)
-    if not config.option.shard_by:
-        found = runs.measured(results, series_of(config, plan_of(config)))
-        return str(found.directory.resolve()) if found else ""
+    results, asked = Path(config.option.results), config.option.shard_by
     try:
-        return str(runs.find(results, config.option.shard_by).directory.resolve())
+        series = series_of(config, plan_of(config))
+        found = runs.find(results, asked) if asked else runs.measured(results, series)
     except StoreError as e:
-        raise pytest.UsageError(f"--shard-by: {e}") from e
+        raise pytest.UsageError(f"{'--shard-by' if asked else '--shard'}: {e}") from e
+    return str(found.directory.resolve()) if found else ""
 
 
 def tell_worker(node: Any) -> None:

@@ -14,6 +14,7 @@ import pytest
 import conformance.running.cell_runner  # noqa: F401  # loads torch, so that runs within this process do not
 from conformance.results import store
 from conformance.results.store import runs
+from conformance.results.store.manifest import run_name
 from conformance.support.exit_codes import Exit
 from tests import forked_runs
 
@@ -136,4 +137,15 @@ def test_a_wrong_shard_option_is_one_line(pytester: pytest.Pytester, given: tupl
     shown = pytester.runpytest_inprocess(*FAMILY, *SELECTION, *given)
     assert shown.ret == Exit.USAGE
     assert said in shown.stderr.str()
+    assert "Traceback" not in shown.stderr.str() + shown.stdout.str()
+
+
+def test_an_earlier_run_that_cannot_be_read_is_one_line(pytester: pytest.Pytester) -> None:
+    earlier = pytester.mkdir("results") / store.RUNS / run_name("mine+part")
+    earlier.mkdir(parents=True)
+    (earlier / "manifest.json").write_text('{"format": "op-conformance run", "version": 99}')
+    shown = pytester.runpytest_inprocess(*FAMILY, *SELECTION, "--lane-name", "mine", "--shard", "1/2")
+    assert shown.ret == Exit.USAGE
+    assert "--shard: " in shown.stderr.str()
+    assert "format version 99, this suite reads" in shown.stderr.str()
     assert "Traceback" not in shown.stderr.str() + shown.stdout.str()

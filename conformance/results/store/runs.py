@@ -223,12 +223,15 @@ def _parts(among: Sequence[str], series: str) -> Sequence[str]:
 def measured(results: Path, series: str) -> Closed | None:
     """Return the run for the durations of cells: the latest whole run of the series, or else its latest.
 
-    A series without a run takes that of its lane.
+    A series without a run takes that of its lane. Raises StoreError.
     """
     among = listed(results)
     found = names(results, series, among) or names(results, lane_of(series), among)
-    latest = [opened(results / RUNS / name) for name in reversed(found)]
-    return next((run for run in latest if run.whole), next(iter(latest), None))
+    newest_first = (opened(results / RUNS / name) for name in reversed(found))
+    latest = next(newest_first, None)
+    if latest is None or latest.whole:
+        return latest
+    return next((run for run in newest_first if run.whole), latest)
 
 
 def durations(run: Closed) -> dict[str, int]:
