@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from conformance.running.failures import SECONDS as FAILURE_SECONDS
 from conformance.running.isolation import MODES
 from conformance.support import options
 from conformance.support.machine import cores
-from conformance.vocabulary import DEFAULT_SEED, DTYPES, TIERS, Route
+from conformance.vocabulary import DEFAULT_SEED, DTYPES, SCENARIOS, TIERS, Route
 
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan
@@ -340,7 +341,16 @@ def _names_all(config: pytest.Config) -> bool:
     here = config.invocation_params.dir
     some = any(config.getoption(name, None) for name in _SELECTING)
     whole = (a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
-    return any(whole) and not some
+    return any(whole) and not some and not _ignores_cells(config)
+
+
+def _ignores_cells(config: pytest.Config) -> bool:
+    """Return whether --ignore or --ignore-glob leaves out a file of cells."""
+    here = config.invocation_params.dir
+    paths = {(here / path).resolve() for path in config.getoption("ignore", None) or ()}
+    globs = [str(here / pattern) for pattern in config.getoption("ignore_glob", None) or ()]
+    files = [file for directory in ("ops", SCENARIOS) for file in (PACKAGE / directory).glob("*.py")]
+    return any(x in paths or any(fnmatch(str(x), g) for g in globs) for f in files for x in (f, f.parent))
 
 
 def lane_of(config: pytest.Config, plan: Plan) -> str:

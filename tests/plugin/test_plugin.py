@@ -22,7 +22,7 @@ from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plugin.ledger import LISTED
 from conformance.plugin.manifest import manifest_of
-from conformance.plugin.request import directory_of, plan_of
+from conformance.plugin.request import PACKAGE, directory_of, plan_of
 from conformance.results import store
 from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
@@ -87,6 +87,9 @@ def test_a_run_with_jobs_prints_no_line_for_each_family(pytester: pytest.Pyteste
         (("-k", "masked_fill"), "full", False, "mine+part"),
         (("--tier", "smoke", "-m", "native"), "smoke", False, "mine+part"),
         (("--deselect", "ops/masking.py"), "full", False, "mine+part"),
+        (("--ignore", str(PACKAGE / "ops" / "masking.py")), "full", False, "mine+part"),
+        (("--ignore-glob", str(PACKAGE / "scen*")), "full", False, "mine+part"),
+        (("--ignore", "vendor", "--ignore-glob", "*_slow.py"), "full", True, "mine"),
     ],
 )
 def test_a_run_is_complete_if_it_has_all_cells_of_its_lane(
