@@ -21,7 +21,7 @@ EXPECTABLE = tuple(s.value for s in Status if s.is_failure)
 
 _ANY = ("*",)
 _AXES = ("op", "dtype", "layout", "route", "lane", "check")
-_RAN = frozenset(s for s in Status if s.is_failure or s is Status.PASS)
+_MAY_RUN = frozenset(Status) - {Status.UNSUPPORTED}  # a cell that was not reached may fail as well, or not
 _WILD = frozenset("*?[")
 _LONGEST_REASON = 200  # characters
 
@@ -43,8 +43,12 @@ class KnownFailure:
     link: str = ""
 
     def covers(self, cell: CellId, route: str) -> bool:
-        """Return whether the rule covers this cell, whatever its outcome."""
-        pairs = ((self.op, cell.overload), (self.dtype, cell.dtype), (self.layout, cell.layout), (self.route, route))
+        """Return whether the rule covers this cell, whatever its outcome.
+
+        ``route``: "" if it is not known, as of a cell that was not reached; then any may be that of the rule.
+        """
+        pairs = [(self.op, cell.overload), (self.dtype, cell.dtype), (self.layout, cell.layout)]
+        pairs += [(self.route, route)] if route or cell.is_scenario else []
         return all(_matches(patterns, value) for patterns, value in pairs)
 
     def holds(self, observation: Observation) -> bool:
@@ -156,7 +160,8 @@ def update(
 ) -> tuple[KnownFailure, ...]:
     """Return the rules after this run: the old rules that still hold, then new ones, each for alike failures.
 
-    Rules of other lanes stay. After a run that is not ``complete``, rules that cover no cell of it also stay. A new
+    Rules of other lanes stay, and those about cells that the run did not reach. After a run that is not ``complete``,
+    rules that cover no cell of it also stay. A new
     rule takes reason and link from an old rule of the same overload, else the ``reason`` of its first cell. Errors of
     the suite itself never become known failures.
     """
@@ -234,10 +239,12 @@ def _matches(patterns: tuple[str, ...], value: str) -> bool:
 
 def _still_holds(rule: KnownFailure, observations: Iterable[Observation], complete: bool) -> bool:
     covered = [o for o in observations if rule.covers(o.cell, o.route)]
-    telling = [o for o in covered if not o.partial]
-    if not telling:
-        return bool(covered) or not complete
-    return not any(map(_passes_whole, telling)) and any(rule.holds(o) for o in telling)
+    if any(map(_passes_whole, covered)):
+        return False
+    if any(rule.holds(o) for o in covered):
+        return True
+    unknown = any(o.partial or o.status is Status.NOT_REACHED for o in covered)
+    return unknown or (not covered and not complete)
 
 
 def _passes_whole(observation: Observation) -> bool:
@@ -253,8 +260,8 @@ def _widest(
     base = KnownFailure(
         op=(first.cell.overload,), check=checks, status=first.status, reason=reason(first)[:_LONGEST_REASON]
     )
-    ran = sum(1 for o in observations if o.cell.overload == first.cell.overload and o.status in _RAN)
-    if complete and ran == len(alike):
+    may_run = sum(o.cell.overload == first.cell.overload and o.status in _MAY_RUN for o in observations)
+    if complete and may_run == len(alike):
         return [base]
     layouts: dict[str, list[str]] = defaultdict(list)
     for o in alike:

@@ -181,6 +181,22 @@ def test_an_update_keeps_a_rule_whose_cell_passes_some_of_its_cases_alone() -> N
         assert ex.update([MASKED], [passing], LANE, complete, str) == ()
 
 
+def test_an_update_keeps_a_rule_about_cells_that_were_not_reached() -> None:
+    lost = observed("masked_fill_.Scalar", "bool-expanded", Status.NOT_REACHED)
+    unsupported = observed("masked_fill_.Scalar", "bool-contiguous", Status.UNSUPPORTED)
+    native = replace(MASKED, route=("native",))
+    for seen in ([lost], [lost, unsupported], [replace(lost, route="")]):
+        assert ex.update([native], seen, LANE, complete=True, reason=str) == (native,)
+        assert ex.stale([native], [(o.cell, o.route) for o in seen], LANE) == []
+    assert ex.update([MASKED], [unsupported], LANE, complete=True, reason=str) == ()
+
+
+def test_a_new_rule_does_not_cover_cells_that_were_not_reached() -> None:
+    failing, lost = observed("mm", status=Status.FAIL), observed("mm", "float64-contiguous", Status.NOT_REACHED)
+    (rule,) = ex.update((), [failing, lost], LANE, complete=True, reason=describe.ended)
+    assert (rule.covers(failing.cell, "native"), rule.covers(lost.cell, "native")) == (True, False)
+
+
 def test_an_update_keeps_the_rules_of_other_lanes() -> None:
     elsewhere = KnownFailure(op=("mm",), lane=("*-torch2.13-*",), reason="known")
     assert elsewhere in ex.update((elsewhere,), RUN, LANE, complete=True, reason=describe.ended)
