@@ -86,8 +86,7 @@ def expect_import(file: Path, run: str, results: Path, expected: Path | None) ->
     told, listed = read.manifest, Listed(found, _opinfo_map())
     new = expectations.add(old, read.observations, told.lane, told.complete, listed.reason)
     with mistakes(OSError):
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(expectations.dump(new, f"Known failures of {told.backend}."), encoding="utf-8")
+        expectations.save(to, new, told.backend)
     click.echo(f"{to}: {counted(len(new), 'rule')}: {len(old)} kept, {len(new) - len(old)} new")
     _print_left_out("not read", "place", found.unmapped)
     for line in listed.unknown():

@@ -31,16 +31,15 @@ def expect_update(run: str, results: Path, expected: Path | None) -> None:
     """Update the known failures from RUN, a lane's name or a directory of results; reasons written by hand stay."""
     with mistakes(store.StoreError, TomlError, OSError):
         read = store.read(store.find(results, run))
-        file = expected_files.to_write(expected, read.manifest)
-        if read.manifest.shard:
-            raise Mistake(f"{run}: is shard {read.manifest.shard}; merge the shards first, with: conformance merge")
-        if len(read.observations) < read.manifest.collected:
+        told = read.manifest
+        file = expected_files.to_write(expected, told)
+        if told.shard:
+            raise Mistake(f"{run}: is shard {told.shard}; merge the shards first, with: conformance merge")
+        if len(read.observations) < told.collected:
             raise Mistake(f"{run}: {read.notes[-1]}; nothing was changed")
         old = expectations.load(file)
-        told = read.manifest
         new = expectations.update(old, read.observations, told.lane, told.complete, describe.ended)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(expectations.dump(new, f"Known failures of {read.manifest.backend}."), encoding="utf-8")
+        expectations.save(file, new, told.backend)
     kept = sum(rule in old for rule in new)
     click.echo(f"{file}: {len(new)} rules: {kept} kept, {len(new) - kept} new; {len(old) - kept} dropped")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -161,9 +162,8 @@ def update(
     """Return the rules after this run: the old rules that still hold, then new ones, each for alike failures.
 
     Rules of other lanes stay, and those about cells that the run did not reach. After a run that is not ``complete``,
-    rules that cover no cell of it also stay. A new
-    rule takes reason and link from an old rule of the same overload, else the ``reason`` of its first cell. Errors of
-    the suite itself never become known failures.
+    rules that cover no cell of it also stay. A new rule takes reason and link from an old rule of the same overload,
+    else the ``reason`` of its first cell. Errors of the suite itself never become known failures.
     """
     kept = [r for r in known if not r.in_lane(lane) or _still_holds(r, observations, complete)]
     return (*kept, *(_worded(rule, known) for rule in _fresh(kept, observations, lane, complete, reason)))
@@ -209,6 +209,18 @@ def dump(known: Iterable[KnownFailure], comment: str = "") -> str:
     if tables:
         document.add("rule", tables)
     return tomlkit.dumps(document)
+
+
+def save(file: Path, known: Iterable[KnownFailure], backend: str) -> None:
+    """Write the rules of a backend to a file. If it raises OSError, the file is as before, with all written reasons."""
+    file = file.resolve()  # a link stays one
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        scratch.write_text(dump(known, f"Known failures of {backend}."), encoding="utf-8")
+        scratch.replace(file)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _rule(table: Table) -> KnownFailure:

@@ -206,3 +206,17 @@ def test_a_new_rule_s_reason_is_what_differs() -> None:
     failing = observed("mm", status=Status.FAIL, checks=("stride",))
     (rule,) = ex.update((), (failing,), LANE, complete=False, reason=describe.ended)
     assert rule.reason == "stride: result: 1.5 on the device, 2.5 on CPU"
+
+
+def test_rules_that_cannot_be_written_leave_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "expected" / "demo.toml"
+    ex.save(file, [MASKED], "demo")
+
+    def full(path: Path, text: str, encoding: str) -> None:
+        path.write_bytes(text[:10].encode(encoding))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        ex.save(file, [], "demo")
+    assert (ex.load(file), [*file.parent.iterdir()]) == ((MASKED,), [file])
