@@ -84,7 +84,7 @@ def expect_import(file: Path, run: str, results: Path, expected: Path | None) ->
         to = expected_files.to_write(expected, read.manifest)
         old = expectations.load(to)
     told, listed = read.manifest, Listed(found, _opinfo_map())
-    new = expectations.add(old, read.observations, told.lane, told.complete, listed.reason)
+    new = expectations.add(old, read.observations, told.lane, read.complete, listed.reason)
     with mistakes(OSError):
         expectations.save(to, new, told.backend)
     click.echo(f"{to}: {counted(len(new), 'rule')}: {len(old)} kept, {len(new) - len(old)} new")

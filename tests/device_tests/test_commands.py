@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from conformance.cli import commands
 from conformance.commands import device_test_lists
-from conformance.results import expectations
+from conformance.results import expectations, store
 from tests.device_tests.test_mapping import OPS, failing
-from tests.records import observed
+from tests.records import manifest, observed
 from tests.report.results import LANE, ran
 
 RULE = '[[rule]]\nop = "acos"\ndtype = "int8"\nstatus = "fail"\nreason = "known here"\n'
@@ -78,6 +78,15 @@ def test_an_import_keeps_the_rules_adds_those_of_the_list_and_prints_the_rest() 
     assert [(rule.op, rule.reason) for rule in rules] == [
         (("acos",), "known here"), (("neg_",), "listed for PyTorch's tests: hangs"),
     ]  # fmt: skip
+
+
+def test_a_rule_of_an_import_covers_no_cell_that_a_killed_run_did_not_reach() -> None:
+    Path("listed.py").write_text("op_overrides = {'neg': [DecorateInfo(unittest.skip('hangs'))]}\n", encoding="utf-8")
+    with store.Writer(Path("killed"), manifest(collected=9, complete=True)) as writer:
+        writer.append(failing("neg_"))
+    invoke("import", "listed.py", "killed", "--expected", "rules.toml")
+    *_, rule = expectations.load(Path("rules.toml"))
+    assert (rule.op, rule.dtype, rule.layout) == (("neg_",), ("float32",), ("contiguous",))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,12 @@ class Run:
     observations: tuple[Observation, ...]
     notes: tuple[str, ...] = field(default=())  # problems of the file that did not prevent reading
 
+    @property
+    def complete(self) -> bool:
+        """Whether the run has an observation of every cell of its lane: it is no shard, and was not killed."""
+        told = self.manifest
+        return told.complete and not told.shard and len(self.observations) >= told.collected
+
 
 class Writer:
     """Writes one run, in place of an earlier run in the directory.
