@@ -127,9 +127,19 @@ def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) 
         python, program = run.program_of(command)
     need_directory("--output", output)
     arguments = [name, str(output), str(largest), "--", *program]
+    before = _written_at(output)
     ended = subprocess.run([python, "-m", "conformance.calls.recording", *arguments], check=False)
-    click.echo(f"written to {output}" if output.is_file() else f"nothing was written to {output}", err=True)
+    written = _written_at(output) != before  # a file of an earlier recording may be there
+    click.echo(f"written to {output}" if written else f"nothing was written to {output}", err=True)
     sys.exit(Exit.OK if ended.returncode == 0 else Exit.CELLS_FAILED)
+
+
+def _written_at(file: Path) -> tuple[int, int] | None:
+    """Return the identity of a file and the time of its last change, None if there is no file."""
+    if not file.is_file():
+        return None
+    found = file.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 @click.command("replay")

@@ -49,6 +49,15 @@ def test_calls_recorded_on_cpu_are_equal_to_cpu_when_replayed(recorded: str) -> 
     assert done.stdout == "5 calls = 5 equal to CPU + 0 fail + 0 not comparable\n"
 
 
+def test_a_file_of_an_earlier_recording_is_not_taken_for_that_of_a_program_that_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    (tmp_path / "calls").write_text("of an earlier recording")
+    words = ("record", "--backend", "torch:cpu", "-o", str(tmp_path / "calls"), "--", "python")
+    done = conformance(*words, str(tmp_path / "program.py"))
+    assert done.returncode == 1
+    assert "nothing was written to" in done.stderr
+
+
 def test_a_wrong_device_is_found_in_the_call_that_it_gets_wrong(recorded: str) -> None:
     backend = "refnpu"
     pytest.importorskip(backend)
