@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
@@ -169,19 +169,35 @@ def _carry_out(search: Search, out: Path, dry_run: bool, more: Sequence[str]) ->
 
 def _culprits(found: Path) -> dict[str, Culprit]:
     """Return the results of a night's searches by case. Raises ValueError for a file of another format."""
-    culprits: dict[str, Culprit] = {}
-    if (file := found / SEARCHES).is_file():
-        for kept in json.loads(file.read_text(encoding="utf-8")):
-            if kept["culprit"]:
-                culprits |= dict.fromkeys(kept["cases"], Culprit("torch", kept["culprit"]))
+    known = found / SEARCHES
+    culprits = _of_file(known, _known_culprits) if known.is_file() else {}
     for file in sorted(found.glob("*/result.json")):
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        named = {p["name"]: f"{p['name']} ({p['title']})" if p["title"] else p["name"] for p in facts["points"]}
-        for case in facts["cases"]:
-            if case["kind"] in ("culprit", "range"):
-                ends = f"last good {named[case['before']]}, first bad {named[case['after']]}"
-                culprits[case["case"]] = Culprit(facts["axis"], f"{facts['axis']}: {ends}")
+        culprits |= _of_file(file, _found)
     return culprits
+
+
+def _of_file(file: Path, read: Callable[[Any], dict[str, Culprit]]) -> dict[str, Culprit]:
+    try:
+        return read(json.loads(file.read_text(encoding="utf-8")))
+    except (KeyError, TypeError, ValueError) as e:
+        raise ValueError(f"{file}: expected what `conformance nightly search` writes: {e!r}") from e
+
+
+def _known_culprits(searches: Sequence[dict[str, Any]]) -> dict[str, Culprit]:
+    """Return the culprits that are known without a search."""
+    return {case: Culprit("torch", kept["culprit"]) for kept in searches if kept["culprit"] for case in kept["cases"]}
+
+
+def _found(facts: dict[str, Any]) -> dict[str, Culprit]:
+    """Return what a search found, from the facts of its report."""
+    named = {p["name"]: f"{p['name']} ({p['title']})" if p["title"] else p["name"] for p in facts["points"]}
+    return {
+        case["case"]: Culprit(
+            facts["axis"], f"{facts['axis']}: last good {named[case['before']]}, first bad {named[case['after']]}"
+        )
+        for case in facts["cases"]
+        if case["kind"] in ("culprit", "range")
+    }
 
 
 def _asked(gh: str) -> Any:

@@ -140,6 +140,18 @@ def test_a_plan_has_tonight_s_unexpected_failures_and_the_search_results() -> No
     assert [(a["kind"], a["number"]) for a in planned(json.dumps(tracker))] == [("close", 1)]
 
 
+@pytest.mark.parametrize("name", ["searches.json", f"{LANE}/result.json"])
+@pytest.mark.parametrize("content", ["no JSON", '[{"other": 1}]', '{"other": 1}'])
+def test_a_file_that_is_no_result_of_a_search_is_one_line(name: str, content: str) -> None:
+    two_nights()
+    file = Path("bisect") / name
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    shown = run("plan", "--issues", "/dev/null")
+    assert (shown.exit_code, shown.output.count("\n")) == (2, 1)
+    assert f"Error: {file}: expected what `conformance nightly search` writes" in shown.output
+
+
 def test_a_lane_that_did_not_run_tonight_says_nothing_of_tonight() -> None:
     two_nights()
     (action, *_) = planned()
