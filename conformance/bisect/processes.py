@@ -65,11 +65,7 @@ class Processes:
         with self._lock:
             if self._stopped:
                 raise Stopped
-            process = subprocess.Popen(
-                command, shell=isinstance(command, str), cwd=cwd, env={**os.environ, **(variables or {})},
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                start_new_session=True,
-            )  # fmt: skip
+            process = _started(command, cwd, {**os.environ, **(variables or {})})
             self._running.add(process)
         late = False
         try:
@@ -92,6 +88,18 @@ class Processes:
         with self._lock:
             self._stopped = True
             _end(list(self._running))
+
+
+def _started(command: Sequence[str] | str, cwd: Path | None, variables: Mapping[str, str]) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            command, shell=isinstance(command, str), cwd=cwd, env=variables, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+    except FileNotFoundError as e:
+        if e.filename != command[0]:  # the directory
+            raise
+        raise FileNotFoundError(f"{command[0]}: no such program; the search needs it, so install it") from e
 
 
 def _end(commands: Sequence[subprocess.Popen[str]]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from conformance.bisect import record, report, slowness
-from conformance.bisect.environments import NoRoom
 from conformance.bisect.perf_probe import PerfProbe
 from conformance.bisect.places import Workshop
 from conformance.bisect.points import PointError
@@ -119,7 +118,7 @@ def bisect_(**options: Any) -> None:
     then a case of `conformance perf`, e.g. 'mm[float32-medium]'.
     """
     request = Request(**options)
-    with mistakes(PointError, RecordError, TomlError, OptionError, store.StoreError, NoRoom, ValueError):
+    with mistakes(PointError, RecordError, TomlError, OptionError, store.StoreError, ValueError, OSError):
         _check(request)
         kept = _carry_out(request, question_of(request))
         if request.axis == "both" and any(r.kind is Kind.RANGE and r.untested for r in found(kept).values()):

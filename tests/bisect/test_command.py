@@ -18,6 +18,7 @@ from conformance.bisect import record
 from conformance.bisect.record import Question, Record
 from conformance.cli import commands
 from conformance.commands import bisect
+from conformance.lanes import torch_wheel
 from tests.bisect.test_ends import CASE, keep, said
 from tests.bisect.test_points import git, history
 from tests.bisect.test_processes import alive
@@ -270,3 +271,15 @@ def test_a_mistake_is_one_line(given: list[str], said: str, tmp_path: Path) -> N
     assert result.exit_code == 2
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_program_that_a_search_needs_and_does_not_find_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("UV_DEFAULT_INDEX", tmp_path.as_uri())  # so that no real index is asked
+    monkeypatch.setattr(torch_wheel, "lacking_room", lambda *_: "")
+    where = ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]
+    result = invoke("bisect", "--script", "true", "--good", "2.8", *where)
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == "Error: uv: no such program; the search needs it, so install it"
