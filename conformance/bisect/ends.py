@@ -23,7 +23,8 @@ NIGHTS = 30  # the number of closed runs of each lane to read
 def recorded(results: Path, cases: Sequence[str], backend: str, environment: str = "") -> tuple[list[Run], list[str]]:
     """Return a backend's runs with the cells of these cases, the oldest first in each lane, and the errors of reading.
 
-    ``environment``: only its lanes; "": all lanes. A lane without a closed run gives its interrupted run.
+    ``backend``: its name, or ``module:device``. ``environment``: only its lanes; "": all lanes. A lane without a closed
+    run gives its interrupted run.
     """
     found, left_out = [], []
     series = runs.by_series(results)
@@ -31,12 +32,16 @@ def recorded(results: Path, cases: Sequence[str], backend: str, environment: str
     journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file() and d.name not in series]
     for directory in (*(results / store.RUNS / name for name in names), *journals):
         try:
-            run = _run(directory, cases, lambda m: m.backend == backend and environment in ("", m.environment))
+            run = _run(directory, cases, lambda m: _is_wanted(m, backend, environment))
         except store.StoreError as e:
             left_out.append(str(e))
         else:
             found += [run] if run else []
     return found, left_out
+
+
+def _is_wanted(run: Manifest, backend: str, environment: str) -> bool:
+    return backend in (run.backend, run.backend_option) and environment in ("", run.environment)
 
 
 def _run(directory: Path, cases: Sequence[str], wanted: Callable[[Manifest], bool]) -> Run | None:

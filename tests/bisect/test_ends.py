@@ -123,6 +123,12 @@ def test_runs_of_another_backend_or_a_nightly_torch_are_no_points(tmp_path: Path
     assert bounds(tmp_path) == (None, None)
 
 
+def test_the_runs_of_a_backend_are_found_by_its_module_and_device(tmp_path: Path) -> None:
+    keep(tmp_path, said((CASE,)), backend_option="my_backend:demo")
+    for name, number in (("my_backend:demo", 1), ("demo", 1), ("other:demo", 0)):
+        assert len(ends.recorded(tmp_path, (CASE,), name)[0]) == number
+
+
 def test_an_environment_that_is_asked_for_leaves_the_others_out(tmp_path: Path) -> None:
     keep(tmp_path, said((CASE,)), environment="guard", lane="demo-torch2.8-guard-release")
     keep(tmp_path, said(), environment="malloc")
