@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.commands.edge import Mistake, mistakes, timeout_option
+from conformance.commands.edge import Mistake, mistakes, tell, timeout_option
 from conformance.support.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ def aoti_(
     from conformance.aoti.spec import SpecError
 
     reports = []
-    tell = lambda line: click.echo(line, err=True)  # noqa: E731
     with mistakes(backends.BackendNotFound, session.CompileError, SpecError, OSError), _directory(keep) as directory:
         found, another = backends.find(backend), backends.find(other) if other else None
         for number, model in enumerate(models or builtin.MODELS):

@@ -23,7 +23,15 @@ from conformance.bisect.record import Question, Record, RecordError
 from conformance.bisect.search import Kind
 from conformance.bisect.session import Session, found
 from conformance.commands.bisect_question import Request, environment_of, matrix_of, question_of
-from conformance.commands.edge import Mistake, backend_option, make_directory, mistakes, seconds_option, timeout_option
+from conformance.commands.edge import (
+    Mistake,
+    backend_option,
+    make_directory,
+    mistakes,
+    seconds_option,
+    tell,
+    timeout_option,
+)
 from conformance.perf.model import Size
 from conformance.results import store
 from conformance.support.exit_codes import Exit
@@ -178,7 +186,7 @@ def _carry_out(request: Request, question: Question, out: Path | None = None) ->
     workshop = _workshop(request, question, processes)
     probe = _probe(request, question, processes, workshop)
     ahead = 0 if request.perf else request.ahead  # a build would disturb the times
-    session = Session(kept, probe, workshop, out / record.STATE, lambda line: click.echo(line, err=True), ahead)
+    session = Session(kept, probe, workshop, out / record.STATE, tell, ahead)
     # CI stops a job with SIGTERM. Compilers and worktrees must not be left behind then.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

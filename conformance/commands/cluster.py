@@ -19,15 +19,14 @@ from conformance.cluster.model import ClusterError, Order
 from conformance.cluster.planning import LanePlan
 from conformance.cluster.progress import Row, View
 from conformance.cluster.session import Session
-from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
-from conformance.lanes import jobs, matrix, process
+from conformance.commands.edge import expected_option, mistakes, results_option
+from conformance.commands.jobs import chosen_lanes
+from conformance.lanes import jobs, process
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
 from conformance.results.store import StoreError, runs
 from conformance.support.signals import interrupt_once
 from conformance.support.toml_table import TomlError
-
-MATRICES = Path("matrices")
 
 
 @click.command("run")
@@ -77,20 +76,13 @@ class _Request:
 
 def _lanes(asked: _Request) -> list[tuple[Order, Lane, str]]:
     """Return the order that lists the cells of each chosen lane, the lane, and its session."""
-    matrices = matrix.load_all(MATRICES)
-    if not matrices:
-        raise Mistake(f"no matrix in {MATRICES}/; expected <backend>.toml")
     root, token = Path.cwd(), secrets.token_hex(4)
     orders = []
-    for lane, session in jobs.choose(matrices, _split(asked.lanes), _split(asked.torch)):
+    for lane, session in chosen_lanes(asked.lanes, asked.torch):
         environment = process.find(root, lane.name)[1]
         order = planning.order_of(lane, environment, str(root), token, asked.arguments, reuse=asked.reuse)
         orders.append((order, lane, session))
     return orders
-
-
-def _split(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _jobs(asked: _Request, lanes: Sequence[tuple[Order, Lane, str]]) -> list[Job]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import Mistake, mistakes
+from conformance.commands.edge import Mistake, mistakes, tell
 from conformance.support.exit_codes import Exit
 
 
@@ -26,7 +26,6 @@ def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: P
         directory = out.resolve() / "runs"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)
-        tell = lambda line: click.echo(line, err=True)  # noqa: E731
         job = Job(program, python, directory, timeout, tell, found, name)
         steps, evidence = session.triage(job), None
         try:

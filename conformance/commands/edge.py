@@ -89,6 +89,11 @@ def mistakes(*kinds: type[Exception]) -> Iterator[None]:
         raise Mistake(str(e.args[0]) if isinstance(e, LookupError) and e.args else str(e)) from e
 
 
+def tell(line: str) -> None:
+    """Print a line about the progress of a command to stderr."""
+    click.echo(line, err=True)
+
+
 def need_directory(option: str, file: Path) -> None:
     """Raise Mistake if a file cannot be written because its directory does not exist."""
     if not file.absolute().parent.is_dir():

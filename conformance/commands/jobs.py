@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.commands.edge import Mistake, mistakes, results_option
-from conformance.lanes import jobs
-from conformance.lanes import matrix as matrix_
+from conformance.lanes import jobs, matrix
 from conformance.lanes.jobs import Job, JobError
+from conformance.lanes.matrix import Lane
 from conformance.results.store import StoreError, runs
 from conformance.support.toml_table import TomlError
 
@@ -31,10 +31,7 @@ MATRICES = Path("matrices")
 def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, output: str, results: Path) -> None:
     """Print the jobs of the lanes: session, shard and minutes. Lanes are split by the durations in the results."""
     with mistakes(TomlError, JobError, StoreError):
-        matrices = matrix_.load_all(MATRICES)
-        if not matrices:
-            raise Mistake(f"no matrix in {MATRICES}/; expected <backend>.toml")
-        chosen = jobs.choose(matrices, _split(lanes), _split(torch))
+        chosen = chosen_lanes(lanes, torch)
         found = jobs.plan(chosen, runs.seconds(results, {lane.name: workers for lane, _ in chosen}), minutes)
     entries = [job.to_json() for job in found]
     if form == "table":
@@ -44,6 +41,14 @@ def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int,
     else:
         line = json.dumps({"include": entries})
         click.echo(f"{output}={line}" if output else line)
+
+
+def chosen_lanes(lanes: str, torch: str) -> list[tuple[Lane, str]]:
+    """Return the lanes that --lanes and --torch name, with their sessions. Raises TomlError, JobError or Mistake."""
+    matrices = matrix.load_all(MATRICES)
+    if not matrices:
+        raise Mistake(f"no matrix in {MATRICES}/; expected <backend>.toml")
+    return jobs.choose(matrices, _split(lanes), _split(torch))
 
 
 def _split(text: str) -> list[str]:

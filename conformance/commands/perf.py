@@ -18,6 +18,7 @@ from conformance.commands.edge import (
     mistakes,
     results_option,
     seconds_option,
+    tell,
     timeout_option,
 )
 from conformance.commands.recorded import model_option, recorded_option, recordings
@@ -84,7 +85,7 @@ def _run(
     cases = len(overloads) * len(sizes)
     manifest = manifest_of(meter.backend, meter.corpus.hash, cases, sys.argv[1:], complete=complete)
     meter.prepare()
-    running = session.Session(_start(meter), settings["timeout"], lambda line: click.echo(line, err=True))
+    running = session.Session(_start(meter), settings["timeout"], tell)
     interrupt_once()
     records, machine = running.run(overloads, settings["dtype"], sizes, settings["rounds"])
     path = store.save(results, manifest, machine, settings, records)

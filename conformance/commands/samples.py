@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import Commands, matching, mistakes
+from conformance.commands.edge import Commands, matching, mistakes, tell
 from conformance.support import checked_heap, guarded_heap
 
 
@@ -27,7 +27,7 @@ def corpus_build(out: Path | None) -> None:
 
     checked_heap.restart()
     with mistakes(reader.CorpusError, OSError):
-        built = build.build(out or reader.DATA, lambda step: click.echo(step, err=True))
+        built = build.build(out or reader.DATA, tell)
     click.echo(built.summary())
     _generate(out)
 
@@ -65,7 +65,7 @@ def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool =
         named = [{pattern} if pattern in known else matching(pattern, known) for pattern in patterns]
         wanted = sorted(set().union(*named)) if patterns else known
         make = build.check if check else partial(build.build, anew=anew)
-        click.echo(make(where, wanted, of_generated, lambda step: click.echo(step, err=True)))
+        click.echo(make(where, wanted, of_generated, tell))
 
 
 @corpus.command("show")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.commands.edge import Mistake, backend_option, mistakes, timeout_option
+from conformance.commands.edge import Mistake, backend_option, mistakes, tell, timeout_option
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
@@ -71,7 +71,6 @@ def _triage_ops(command: Sequence[str], backend: str, timeout: float, out: Path,
                 raise Mistake(f"--python {python}: no such program; expected a Python interpreter")
         python, program = run.program_of(_command(command, found, out))
         out.mkdir(parents=True, exist_ok=True)
-        tell = lambda line: click.echo(line, err=True)  # noqa: E731
         job = Job(found, name, program, python, lanes, given["python"], out.resolve() / "runs", timeout, tell)
         evidence, script = run.triage(job)
         (out / "report.md").write_text(report.markdown(evidence, script), encoding="utf-8")
