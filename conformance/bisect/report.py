@@ -10,6 +10,7 @@ from conformance.bisect.points import Point
 from conformance.bisect.record import Record
 from conformance.bisect.search import Answer, Kind, Result, Tally
 from conformance.bisect.session import found, seconds_by_point
+from conformance.support.markup import block
 
 _ENDED = {
     Kind.NOT_BAD: "the bad end passes",
@@ -90,15 +91,15 @@ def _about(record: Record, case: str, result: Result | None, heading: bool) -> l
         before, after = sides(record, result)
         for word, point in (("Before", before), ("After", after)):
             place = record.places.get(point)
-            lines += [f"{word}, {_named(record, point)}:", "", *_block(_output(record, case, point)), ""]
+            lines += [f"{word}, {_named(record, point)}:", "", *block(_output(record, case, point)), ""]
             if place and place.made_by:
-                lines += _folded("made by", _block("\n".join(place.made_by)))
+                lines += _folded("made by", block("\n".join(place.made_by)))
     lines += ["| # | point | failed / runs | says | s |", "| --- | --- | --- | --- | --- |"]
     lines += [_row(record, case, number, point) for number, point in _steps_of(record, case)]
     lines.append("")
     if record.minimal.get(case):
-        lines += _folded("a script that shows it", _block(record.minimal[case], "python"))
-    return [*lines, "Repeat:", "", *_block(record.question.command, "sh"), ""]
+        lines += _folded("a script that shows it", block(record.minimal[case], "python"))
+    return [*lines, "Repeat:", "", *block(record.question.command, "sh"), ""]
 
 
 def _row(record: Record, case: str, number: int, point: int) -> str:
@@ -196,13 +197,6 @@ def _output(record: Record, case: str, point: int) -> str:
 def _named(record: Record, point: int) -> str:
     p: Point = record.question.points[point]
     return " ".join(part for part in (p.name, f"({', '.join(t for t in (p.title, p.date) if t)})") if part != "()")
-
-
-def _block(text: str, language: str = "text") -> list[str]:
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return [f"{fence}{language}", text.rstrip("\n"), fence]
 
 
 def _folded(title: str, lines: list[str]) -> list[str]:
