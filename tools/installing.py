@@ -11,10 +11,11 @@ from pathlib import Path
 import nox
 
 from conformance.lanes import matrix, process, torch_wheel
+from conformance.support.machine import cores
 from tools import build_cache
 
 ROOT = Path(__file__).parents[1]
-CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+CPUS = cores()
 BUILDS = ROOT / ".nox" / "cache"
 # Programs for an environment's interpreter.
 BUILT_WITH = (

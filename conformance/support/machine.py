@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import subprocess
 from pathlib import Path
 
 
@@ -44,9 +45,6 @@ def libm(maps: Path = Path("/proc/self/maps")) -> str:
 
 def cxx_compiler() -> str:
     """Return the C++ compiler that torch.compile calls, with its version and the flags that the environment adds."""
-    import os
-    import subprocess
-
     compiler = os.environ.get("CXX", "g++")
     try:
         done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False, timeout=60)
