@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -29,8 +28,10 @@ def lane_(name: str, command: tuple[str, ...]) -> None:
         made = process.interpreter_file(root, environment)
         python = made.read_text(encoding="utf-8") if made.is_file() else sys.executable
     program = python if command[0] == "python" else command[0]
+    sys.stdout.flush()
     try:
-        ended = subprocess.run([program, *command[1:]], env=os.environ | variables, check=False)
+        # In place of this process, so that Ctrl-C and the signals of a CI reach the command alone. It may take seconds
+        # to end: a run closes its results.
+        os.execvpe(program, [program, *command[1:]], os.environ | variables)
     except OSError as e:
         raise Mistake(f"{program}: cannot be run: {e.strerror}; expected a program and its arguments after --") from e
-    sys.exit(ended.returncode if ended.returncode >= 0 else 128 - ended.returncode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -56,10 +57,12 @@ def test_beside_other_backends_an_environment_is_named_after_its_own(root: Path)
     assert environment == "torch-demo-2.8-asan"
 
 
-def test_a_command_runs_with_the_lane_s_variables_and_interpreter(root: Path) -> None:
-    program = "import os, sys; sys.exit(42 if os.environ['DEMO_ALLOCATOR'] == 'guard' else 1)"
-    result = CliRunner().invoke(cli.commands, ["lane", PLAIN, "--", "python", "-c", program])
-    assert result.exit_code == 42, result.output
+def test_a_command_runs_in_place_of_the_process_with_the_lane_s_variables_and_interpreter(root: Path) -> None:
+    program = "import os, sys; print(os.getpid()); sys.exit(42 if os.environ['DEMO_ALLOCATOR'] == 'guard' else 1)"
+    words = [sys.executable, "-m", "conformance.cli", "lane", PLAIN, "--", "python", "-c", program]
+    with subprocess.Popen(words, cwd=root, stdout=subprocess.PIPE, text=True) as started:
+        said, _ = started.communicate()
+    assert (started.returncode, said) == (42, f"{started.pid}\n")
 
 
 def test_the_command_refuses_an_unknown_lane(root: Path) -> None:
