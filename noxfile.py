@@ -38,6 +38,7 @@ nox.options.sessions = ["lint", "docs-check", "tests"]
 MATRICES = matrix.load_all(ROOT / "matrices")
 # With more workers, the imports of torch take longer than the tests.
 WORKERS = min(CPUS, 8)
+CLOSING_S = 60.0  # seconds that an interrupted run has to close its results, before nox kills it
 
 
 def environment_name(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> str:
@@ -114,7 +115,10 @@ def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
     arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--lane-tier", lane.torch.tier]
     # The plugin of Hypothesis, which the tests use and the cells do not, loads all of it at the end of a session.
     arguments += ["-rN", "-p", "no:hypothesispytest", *session.posargs]
-    session.run(start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True)
+    session.run(
+        start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True,
+        interrupt_timeout=CLOSING_S, terminate_timeout=CLOSING_S,
+    )  # fmt: skip
 
 
 def start_of(session: nox.Session, lane: matrix.Lane) -> process.Start:
