@@ -20,6 +20,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from conformance.lanes import sanitizers
@@ -86,7 +87,7 @@ class Child:
 
     def _open(self) -> tuple[int, int]:
         """Open the pipes, the log and the directory. Return the child's descriptors for requests and for replies."""
-        self._directory = tempfile.mkdtemp(prefix="opc-")  # short: a socket's path may have 104 characters
+        self._directory = tempfile.mkdtemp(prefix=_prefix(os.getpid()))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)  # see _cut
         requests, self._requests = os.pipe()
@@ -279,6 +280,16 @@ def _settle(log: int) -> None:
     sys.stdout = sys.stderr = os.fdopen(os.dup(log), "w")
     faulthandler.enable(sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True)
+
+
+def remove_directories(parent: int) -> None:
+    """Remove the directories of the children of a process that a signal kept from removing them."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_prefix(parent)}*"):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _prefix(parent: int) -> str:
+    return f"opc-{parent}-"  # short: a socket's path may have 104 characters
 
 
 def tie_to(parent: int) -> None:

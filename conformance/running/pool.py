@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from conformance.records import Gate, GateFailure, Observation
-from conformance.running.child import BROKEN, tie_to
+from conformance.running.child import BROKEN, remove_directories, tie_to
 from conformance.running.runner import Runner
 from conformance.support.forking import fork
 from conformance.support.signals import ignore_interruptions, signal_name
@@ -205,6 +205,7 @@ class _Worker:
         if self._status is None:
             _, status = os.waitpid(self.pid, 0)
             self._status = os.waitstatus_to_exitcode(status)
+            remove_directories(self.pid)  # it may have been killed
         return signal_name(self._status)
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from conformance.records import Gate, GateFailure, Observation
 from conformance.running.pool import Gone, Pool
+from conformance.running.progress import Progress
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
 from tests.running.test_runner import Work
@@ -140,3 +143,29 @@ def test_workers_run_cells_in_child_processes_of_their_own() -> None:
     finally:
         made.close()
     assert {(o.cell, o.status, o.cases) for o in found} == {(cell, Status.FAIL, 2) for cell in cells}
+
+
+class Waiting(Work):
+    """One of its cells does not end."""
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        if cell == CELLS[1]:
+            time.sleep(600)
+        return super().run(cell, first, progress, stop)
+
+
+def test_a_worker_that_is_killed_leaves_no_directory_of_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    work = Waiting("ok")
+    made = Pool(lambda: Runner(work, 600), 2)
+    try:
+        assert next(made.run(CELLS[:2]))
+        while len([*tmp_path.iterdir()]) < 2:
+            time.sleep(0.01)
+    finally:
+        made.close()
+    assert [*tmp_path.iterdir()] == []
