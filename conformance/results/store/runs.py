@@ -32,6 +32,7 @@ FORMAT = "op-conformance run"
 VERSION = 3
 READABLE = (2, VERSION)  # in version 2 a failure was text
 
+_FORGOTTEN = ".forgotten"  # ends the name of a directory that is to be deleted
 _BEFORE = re.compile(r"(?P<series>.+)~(?P<count>\d+)")
 
 
@@ -319,11 +320,13 @@ def forget(results: Path, keep: int) -> list[str]:
     """
     split, series = shards(results), by_series(results)
     dropped = [name for one, of_series in series.items() for name in _old(results, one, of_series, split, keep)]
-    for name in dropped:
-        try:
-            shutil.rmtree(results / RUNS / name)
-        except OSError as e:
-            raise StoreError(f"{results / RUNS / name}: cannot be deleted: {e.strerror or e}") from e
+    try:
+        for name in dropped:  # a directory that is deleted in part is no run any more
+            (results / RUNS / name).rename(results / RUNS / f".{name}{_FORGOTTEN}")
+        for directory in sorted((results / RUNS).glob(f".*{_FORGOTTEN}")):  # also of an earlier call that was stopped
+            shutil.rmtree(directory)
+    except OSError as e:
+        raise StoreError(f"{e.filename or results / RUNS}: cannot be deleted: {e.strerror or e}") from e
     return dropped
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -229,6 +230,24 @@ def test_all_but_the_latest_runs_of_each_lane_are_forgotten(tmp_path: Path) -> N
     assert runs.forget(tmp_path, keep=2) == old[:2]
     assert runs.names(tmp_path) == sorted([*old[2:], *young])
     assert runs.forget(tmp_path, keep=2) == []
+
+
+def test_a_run_that_is_deleted_in_part_is_no_run_and_goes_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [closed(tmp_path, night).name for night in range(4)]
+
+    def stopped(directory: Path) -> None:
+        (directory / runs.MANIFEST).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as m:
+        m.setattr(shutil, "rmtree", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            runs.forget(tmp_path, keep=2)
+    assert runs.names(tmp_path) == names[2:]
+    assert runs.forget(tmp_path, keep=2) == []
+    assert sorted(file.name for file in (tmp_path / runs.RUNS).iterdir()) == names[2:]
 
 
 def test_the_latest_whole_run_is_kept_however_old_it_is(tmp_path: Path) -> None:
