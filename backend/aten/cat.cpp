@@ -59,13 +59,15 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
   const bool ordered = out.is_contiguous(at::MemoryFormat::ChannelsLast) && !out.is_contiguous();
   if (ordered && fault(Fault::cat_of_channels_last_is_contiguous))
     out.unsafeGetTensorImpl()->empty_tensor_restride(at::MemoryFormat::Contiguous);
+  for (const at::Tensor& input : inputs) {  // before the first copy, which may run when an error has freed `out`
+    if (!is_skipped(input)) require_same_device("cat", {out, input});
+  }
   int64_t offset = 0, left = int64_t(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     const at::Tensor& given = inputs[k];
     const at::Tensor& input = fault(Fault::cat_repeats_first_eight) ? one_of_eight(inputs, k) : given;
     const bool dropped = --left == 0 && inputs.size() > 1 && fault(Fault::cat_drops_last);
     if (is_skipped(input) || dropped) continue;
-    require_same_device("cat", {out, input});
     const int64_t length = input.size(planned.dim);
     const bool packed = !out.is_non_overlapping_and_dense() && fault(Fault::cat_out_strided_as_contiguous);
     if (input.numel() > 0) copy_into((packed ? packed_over(out) : out).narrow(planned.dim, offset, length), input);

@@ -49,6 +49,18 @@ def test_a_non_blocking_copy_reads_pinned_memory_late() -> None:
     assert target.tolist() == [2, 2, 2]
 
 
+@pytest.mark.usefixtures("late")
+def test_a_cat_of_tensors_of_two_devices_raises_before_it_copies_any() -> None:
+    for _ in range(20):
+        host = [torch.ones(64), torch.ones(64, device="npu")]
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            torch.cat(host)
+        del host
+        assert torch.zeros(128).count_nonzero() == 0  # in the memory of the result, unless a late copy writes there
+        torch.npu.synchronize()
+        assert torch.zeros(128).count_nonzero() == 0
+
+
 @pytest.mark.parametrize("call", ["synchronize", "empty_cache", "verify_memory"])
 def test_other_threads_run_while_one_waits_for_the_device(call: str) -> None:
     wait = adapter.verify_memory if call == "verify_memory" else getattr(torch.npu, call)

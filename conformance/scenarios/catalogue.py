@@ -21,6 +21,7 @@ from conformance.scenarios import (
     flex_attention,
     forms,
     generators,
+    gradient_calls,
     graphs,
     groups,
     handles,
@@ -33,6 +34,7 @@ from conformance.scenarios import (
     modules,
     named_methods,
     not_current,
+    operands,
     parallel,
     profiling,
     python_values,
@@ -58,9 +60,9 @@ from conformance.support.suggestions import unknown
 MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
-    graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions, modules,
-    named_methods, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
-    stream_handles, streams, subgroups, threads, training, transfers, user_ops, waits, walks,
+    gradient_calls, graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions,
+    modules, named_methods, not_current, operands, parallel, profiling, python_values, queries, seeding, serialization,
+    sharing, storages, stream_handles, streams, subgroups, threads, training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 

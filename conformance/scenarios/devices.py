@@ -334,46 +334,6 @@ def _uninitialized_behind(device: str, question: str) -> Results:
     return {"uninitialized": torch.tensor(not initialized())}
 
 
-#: Second operands, and calls with one of them and a row of as many floats.
-_OPERANDS = {"floats": torch.ones(3), "indices": torch.tensor([0, 2, 1]), "mask": torch.tensor([True, False, True])}
-_OF_TWO: dict[str, tuple[str, Callable[[torch.Tensor, torch.Tensor], object]]] = {
-    "add": ("floats", torch.add),
-    "dot": ("floats", torch.dot),
-    "cat": ("floats", lambda a, b: torch.cat((a, b))),
-    "where": ("floats", lambda a, b: torch.where(a > 0, a, b)),
-    "gather": ("indices", lambda a, b: a.gather(0, b)),
-    "scatter": ("indices", lambda a, b: a.scatter(0, b, 1.0)),
-    "index_select": ("indices", lambda a, b: a.index_select(0, b)),
-    "index_add": ("indices", lambda a, b: a.index_add(0, b, a)),
-    "take": ("indices", torch.take),
-    "masked_select": ("mask", torch.masked_select),
-    "masked_fill": ("mask", lambda a, b: a.masked_fill(b, 1.0)),
-    "lerp": ("floats", lambda a, b: torch.lerp(a, b, 0.5)),
-    "cross": ("floats", torch.linalg.cross),
-    "cdist": ("floats", lambda a, b: torch.cdist(a[None], b[None])),
-    "searchsorted": ("floats", torch.searchsorted),
-    "heaviside": ("floats", torch.heaviside),
-}
-
-
-@scenario(exact=True, area="devices", accelerators=True)
-def operands_of_two_devices(device: str) -> Results:
-    """A call with operands on two devices of a kind raises an error: no op but a copy reads another device's memory."""
-
-    def raises(operand: str, call: Callable[[torch.Tensor, torch.Tensor], object]) -> bool:
-        kind = torch.device(device).type
-        if named(module_of(device), "device_count")() == 1:
-            raise NotOffered(f"a second device of {kind}")
-        here, there = torch.ones(3, device=f"{kind}:0"), _OPERANDS[operand].to(f"{kind}:1")
-        try:
-            call(here, there)
-        except RuntimeError:
-            return True
-        return False
-
-    return held(device, {name: partial(raises, *of) for name, of in _OF_TWO.items()})
-
-
 @scenario(exact=True, area="memory", accelerators=True)
 def out_of_memory(device: str) -> Results:
     """An allocation that cannot fit raises ``OutOfMemoryError``, leaves nothing behind, and the device goes on."""

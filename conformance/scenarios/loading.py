@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from conformance.scenarios.asking import accelerator, held
 from conformance.scenarios.busy_streams import pinned
 from conformance.scenarios.model import Results, on, scenario
 from conformance.scenarios.new_processes import results_of
@@ -29,6 +31,51 @@ def pinned_memory(device: str) -> Results:
         "allocated": torch.tensor(device == "cpu" or empty.is_pinned()),
         "others_are_not": torch.tensor(torch.ones(3).is_pinned()),
     }
+
+
+@scenario(exact=True, area="loading", accelerators=True)
+def what_is_pinned(device: str) -> Results:
+    """Views, handles and arrays of pinned memory are pinned. What is computed or copied of it is not."""
+    made = partial(pinned, device)
+
+    def on_device() -> torch.Tensor:
+        return torch.ones(4096, device=device)
+
+    pins: dict[str, Callable[[], torch.Tensor]] = {
+        "view": lambda: made(torch.ones(4096))[7:9],
+        "last": lambda: made(torch.ones(4096))[-1],
+        "detached": lambda: made(torch.ones(4096)).detach(),
+        "array": lambda: torch.from_numpy(made(torch.ones(4096)).numpy()[7:]),
+        "of_a_view": lambda: made(torch.arange(100.0).view(10, 10).t()),
+        "like_device": lambda: torch.empty_like(on_device(), device="cpu", pin_memory=True),
+        "new": lambda: torch.ones(3).new_empty(5, pin_memory=True),
+        "parameter": lambda: made(torch.nn.Parameter(torch.ones(3))),
+    }
+    does_not: dict[str, Callable[[], torch.Tensor]] = {
+        "clone": lambda: made(torch.ones(4096)).clone(),
+        "sum": lambda: made(torch.ones(4096)) + 1,
+        "on_device": on_device,
+        "from_device": lambda: on_device().cpu(),
+        "sent": lambda: made(torch.ones(4096)).to(device),
+    }
+
+    def is_pinned(made: Callable[[], torch.Tensor]) -> bool:
+        accelerator(device)  # torch pins memory for its accelerator alone
+        return made().is_pinned()
+
+    def refuses() -> bool:
+        accelerator(device)
+        try:
+            on_device().pin_memory()
+        except RuntimeError:
+            return True
+        return False
+
+    return held(device, {
+        **{name: partial(is_pinned, made) for name, made in pins.items()},
+        **{f"not_{name}": partial(lambda made: not is_pinned(made), made) for name, made in does_not.items()},
+        "tensor_of_device_is_refused": refuses,
+    })  # fmt: skip
 
 
 @scenario(exact=True, slow=True, area="loading")

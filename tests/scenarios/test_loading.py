@@ -92,3 +92,17 @@ def test_a_download_that_fills_the_gaps_is_found(monkeypatch: pytest.MonkeyPatch
     assert isinstance(right, torch.Tensor)
     assert isinstance(found, torch.Tensor)
     assert not torch.equal(found, right)
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize(("answer", "found"), [
+    (True, {"not_clone", "not_sum", "not_on_device", "not_from_device", "not_sent"}),
+    (False, {"view", "last", "detached", "array", "of_a_view", "like_device", "new", "parameter"}),
+])  # fmt: skip
+def test_a_device_that_calls_all_memory_pinned_or_none_is_found(
+    answer: bool, found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("refnpu")
+    assert all(loading.what_is_pinned("npu:0").values())
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda _: answer)
+    assert {name for name, holds in loading.what_is_pinned("npu:0").items() if not holds} == found

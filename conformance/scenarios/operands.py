@@ -1,0 +1,177 @@
+"""Operands that lie on several devices, and results on another device than the arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch.nn import functional
+
+from conformance.scenarios.asking import another, held, module_of, named
+from conformance.scenarios.busy_streams import synchronize
+from conformance.scenarios.model import NotOffered, Results, laid_out, offered, scenario
+
+Call = Callable[[torch.Tensor, torch.Tensor], object]
+_attention = functional.scaled_dot_product_attention
+
+#: Second operands, and calls with one of them and a row of as many floats.
+_OPERANDS = {"floats": torch.ones(3), "indices": torch.tensor([0, 2, 1]), "mask": torch.tensor([True, False, True])}
+_OF_TWO: dict[str, tuple[str, Call]] = {
+    "add": ("floats", torch.add),
+    "dot": ("floats", torch.dot),
+    "mv": ("floats", lambda a, b: torch.mv(a.expand(3, 3), b)),
+    "mm": ("floats", lambda a, b: a[None] @ b[:, None]),
+    "addmm": ("floats", lambda a, b: torch.addmm(a, a.expand(3, 3), b.expand(3, 3))),
+    "bmm": ("floats", lambda a, b: torch.bmm(a.expand(1, 3, 3), b.expand(1, 3, 3))),
+    "linear": ("floats", lambda a, b: functional.linear(a, b[None])),
+    "layer_norm": ("floats", lambda a, b: functional.layer_norm(a, (3,), b, b)),
+    "cross_entropy": ("indices", lambda a, b: functional.cross_entropy(a.expand(3, 3), b)),
+    "cat": ("floats", lambda a, b: torch.cat((a, b))),
+    "where": ("floats", lambda a, b: torch.where(a > 0, a, b)),
+    "gather": ("indices", lambda a, b: a.gather(0, b)),
+    "scatter": ("indices", lambda a, b: a.scatter(0, b, 1.0)),
+    "index_select": ("indices", lambda a, b: a.index_select(0, b)),
+    "index_add": ("indices", lambda a, b: a.index_add(0, b, a)),
+    "take": ("indices", torch.take),
+    "masked_select": ("mask", torch.masked_select),
+    "masked_fill": ("mask", lambda a, b: a.masked_fill(b, 1.0)),
+    "lerp": ("floats", lambda a, b: torch.lerp(a, b, 0.5)),
+    "cross": ("floats", torch.linalg.cross),
+    "cdist": ("floats", lambda a, b: torch.cdist(a[None], b[None])),
+    "searchsorted": ("floats", torch.searchsorted),
+    "heaviside": ("floats", torch.heaviside),
+}
+_MORE_OF_TWO: dict[str, tuple[str, Call]] = {
+    "mul": ("floats", torch.mul),
+    "add_": ("floats", lambda a, b: a.clone().add_(b)),
+    "addcmul": ("floats", lambda a, b: torch.addcmul(a, a, b)),
+    "outer": ("floats", torch.outer),
+    "stack": ("floats", lambda a, b: torch.stack((a, b))),
+    "attention": ("floats", lambda a, b: _attention(*(x.view(1, 1, 1, 3) for x in (a, b, b)))),
+    "mse_loss": ("floats", functional.mse_loss),
+    "embedding": ("indices", lambda a, b: functional.embedding(b, a[:, None])),
+    "scatter_add": ("indices", lambda a, b: a.scatter_add(0, b, a)),
+    "index_copy": ("indices", lambda a, b: a.index_copy(0, b, a)),
+    "out": ("floats", lambda a, b: torch.add(a, 1, out=b.clone())),
+    "out_of_sum": ("floats", lambda a, b: torch.sum(a[None], 0, out=b.clone())),
+    "out_of_mv": ("floats", lambda a, b: torch.mv(a.expand(3, 3), a, out=b.clone())),
+}
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def operands_of_two_devices(device: str) -> Results:
+    """A call with operands on two devices of a kind raises an error: no op but a copy reads another device's memory."""
+
+    def raises(operand: str, call: Call) -> bool:
+        kind = torch.device(device).type
+        if named(module_of(device), "device_count")() == 1:
+            raise NotOffered(f"a second device of {kind}")
+        here, there = torch.ones(3, device=f"{kind}:0"), _OPERANDS[operand].to(f"{kind}:1")
+        try:
+            call(here, there)
+        except RuntimeError:
+            return True
+        return False
+
+    return held(device, {name: partial(raises, *of) for name, of in _OF_TWO.items()})
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def operands_on_both_sides(device: str) -> Results:
+    """A call with operands on the host and on the device raises an error, or computes what it would on one of them."""
+
+    def is_right(operand: str, call: Call, host_first: bool) -> bool:
+        a, b = torch.ones(3), _OPERANDS[operand]
+        given = (a, b.to(device)) if host_first else (a.to(device), b)
+        try:
+            found = call(*given)
+        except RuntimeError:
+            return True
+        wanted = call(a, b)
+        if not isinstance(wanted, torch.Tensor) or not isinstance(found, torch.Tensor):
+            return found == wanted
+        return found.shape == wanted.shape and torch.allclose(found.cpu(), wanted)
+
+    return held(device, {
+        f"{name}_{'host' if host_first else 'device'}_first": partial(is_right, *of, host_first)
+        for name, of in {**_OF_TWO, **_MORE_OF_TWO}.items()
+        for host_first in (False, True)
+    })  # fmt: skip
+
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "dense": lambda t: t,
+    "channels_last": lambda t: t.to(memory_format=torch.channels_last),
+    "transposed": lambda t: t.transpose(1, 3),
+    "every_second": lambda t: t[..., ::2],
+    "part": lambda t: t[1:, :2],
+    "expanded": lambda t: t[:1].expand(3, 3, 4, 5),
+    "permuted_part": lambda t: t[:, :, 1:].permute(3, 0, 2, 1),
+    "number": lambda t: t[1, 2, 3, 4],
+    "nothing": lambda t: t[2:],
+    "conjugated": lambda t: torch.complex(t, t).conj(),
+}
+Making = Callable[[torch.Tensor, str], torch.Tensor]
+#: Calls whose results lie as their argument does, on a device that is named.
+LIKE: dict[str, Making] = {
+    "to": lambda x, there: x.to(there, copy=True),
+    "to_without_blocking": lambda x, there: x.to(there, copy=True, non_blocking=True),
+    "to_in_complex64": lambda x, there: x.to(there, torch.complex64, copy=True),
+    "to_contiguous": lambda x, there: x.to(there, copy=True, memory_format=torch.contiguous_format),
+    "to_other": lambda x, there: x.to(torch.empty(1, dtype=x.dtype, device=there), copy=True),
+    "zeros_like": lambda x, there: torch.zeros_like(x, device=there),
+    "ones_like": lambda x, there: torch.ones_like(x, device=there),
+    "full_like": lambda x, there: torch.full_like(x, 3, dtype=torch.int32, device=there),
+    "empty_like": lambda x, there: torch.empty_like(x, device=there).fill_(2),
+    "rand_like": lambda x, there: torch.rand_like(x, device=there) * 0,
+    "randint_like": lambda x, there: torch.randint_like(x.real, 5, 6, device=there),
+}
+#: Calls whose results do not.
+NEW: dict[str, Making] = {
+    "to_channels_last": lambda x, there: x.to(there, copy=True, memory_format=torch.channels_last),
+    "new_zeros": lambda x, there: x.new_zeros((2, 3), device=there),
+    "new_ones": lambda x, there: x.new_ones((2, 3), device=there),
+    "new_full": lambda x, there: x.new_full((2, 3), 5, device=there),
+    "new_empty": lambda x, there: x.new_empty((2, 3), device=there).fill_(1),
+    "new_empty_strided": lambda x, there: x.new_empty_strided((2, 3), (1, 2), device=there).fill_(1),
+    "new_tensor": lambda x, there: x.new_tensor([1, 2], device=there),
+    "tensor": lambda x, there: torch.tensor(x, device=there),
+    "as_tensor": lambda x, there: torch.as_tensor(x, dtype=torch.float16, device=there),
+    "asarray": lambda x, there: torch.asarray(x, device=there, copy=True),
+}
+
+
+@scenario(exact=True, area="devices")
+def made_on_another_device(device: str) -> Results:
+    """A call that names a device has its result there, wherever its argument is, with the strides that CPU gives it."""
+
+    def made(call: Making, form: str, source: Callable[[], str], target: Callable[[], str]) -> torch.Tensor:
+        there = target()
+        x = LAYOUTS[form](torch.arange(120.0).view(2, 3, 4, 5).to(source()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch.tensor of a tensor
+            found = call(x, there)
+        synchronize(device)  # a copy that does not block
+        wanted = torch.device(there)
+        arrived = found.device.type == wanted.type and wanted.index in (None, found.device.index)
+        if wanted.type == "meta":
+            return torch.tensor([arrived, *found.shape, *found.stride()])
+        numbers = laid_out(there, arrived, found.is_conj(), *found.shape, *found.stride(), found.storage_offset())
+        if isinstance(numbers, NotOffered):
+            raise numbers
+        values = torch.view_as_real(found.cpu().resolve_conj().to(torch.complex64)).flatten()
+        return torch.cat([numbers.float(), values])
+
+    ways: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
+        "up": (lambda: "cpu", lambda: device), "down": (lambda: device, lambda: "cpu"),
+        "across": (lambda: device, partial(another, device)), "to_meta": (lambda: device, lambda: "meta"),
+    }  # fmt: skip
+    calls = [(name, call, form) for name, call in LIKE.items() for form in LAYOUTS]
+    calls += [(name, call, "dense") for name, call in NEW.items()]
+    return {
+        f"{name}.{form}.{way}": offered(partial(made, call, form, *ends))
+        for name, call, form in calls
+        for way, ends in ways.items()
+    }

@@ -1,0 +1,59 @@
+"""Operands and results on several devices, on devices that are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import operands
+from tests.scenarios.altered import different
+
+
+@pytest.fixture(autouse=True)
+def npu() -> None:
+    pytest.importorskip("refnpu")
+
+
+def wrong(results: dict[str, Any]) -> set[str]:
+    return {name for name, one in results.items() if not bool(one)}
+
+
+@pytest.mark.forked
+def test_a_device_that_takes_operands_of_the_host_for_its_own_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not wrong(operands.operands_on_both_sides("npu:0"))
+    add = torch.Tensor.add_
+
+    def nothing_read(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return add(a, b) if a.device == b.device else a
+
+    monkeypatch.setattr(torch.Tensor, "add_", nothing_read)
+    assert wrong(operands.operands_on_both_sides("npu:0")) == {"add__device_first", "add__host_first"}
+
+
+Made = Callable[..., torch.Tensor]
+
+
+def on_own_device(made: Made) -> Made:
+    return lambda x, *args, **kwargs: made(x, *args, **{**kwargs, "device": x.device})
+
+
+def dense(made: Made) -> Made:
+    return lambda x, *args, **kwargs: made(x, *args, **kwargs).contiguous()
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize(("name", "change", "found"), [
+    ("zeros_like", on_own_device, {"dense.to_meta", "number.to_meta"}),
+    ("ones_like", dense, {"channels_last.down", "channels_last.up", "transposed.up"}),
+])  # fmt: skip
+def test_a_result_on_the_wrong_device_or_with_other_strides_is_found(
+    name: str, change: Callable[[Made], Made], found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = different(
+        operands.made_on_another_device, lambda: monkeypatch.setattr(torch, name, change(getattr(torch, name)))
+    )
+    assert {f"{name}.{one}" for one in found} <= names
+    assert all(one.startswith(f"{name}.") for one in names)
