@@ -77,6 +77,12 @@ def with_number(number: float) -> Case:
     return cases(CellId("misc", "hand", "float32", "contiguous"), [one])[0]
 
 
+def with_keyword(name: str, value: bool) -> Case:
+    """A case of ``op(self, device, *, name)``."""
+    one = sample("hand", slot(0, "self", SHAPE), DeviceArg(), dtypes=("float32",))
+    return cases(CellId("misc", "hand", "float32", "contiguous"), [replace(one, kwargs=((name, value),))])[0]
+
+
 def judge(
     right: Op,
     wrong: Op | None = None,
@@ -91,13 +97,13 @@ def judge(
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
     here = device or Device()
 
-    def op(*given: Any) -> Any:
+    def op(*given: Any, **named: Any) -> Any:
         *arguments, where = given
         if where.index is None:
-            return right(*arguments)
+            return right(*arguments, **named)
         here.native += route is Route.NATIVE
         here.fallback += route is Route.FALLBACK
-        return (wrong or right)(*arguments)
+        return (wrong or right)(*arguments, **named)
 
     vars(op)["_schema"] = getattr(right, "_schema", None)
     criteria = Criteria(facts or OpFacts("misc"))

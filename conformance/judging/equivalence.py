@@ -14,8 +14,37 @@ def index_of_equal(source: torch.Tensor | None, expected: torch.Tensor, actual: 
     """Whether both index tensors point at equal values of ``source``: along some dimension, flat, or within a plane."""
     if source is None or actual.dtype != torch.int64:
         return False
-    source = source.resolve_conj().resolve_neg()
+    source = _gathered(source)
     return any(_points_alike(source, expected, actual, pick) for pick in _picks(source, expected))
+
+
+def index_of_taken(source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:
+    """Whether both index tensors name equal values of ``source`` along one dimension, and no element of it twice."""
+    if source is None or actual.dtype != torch.int64 or expected.dim() != source.dim():
+        return False
+    if not source.dim():
+        return index_of_equal(source, expected, actual)
+    source = _gathered(source)
+    return any(
+        _is_distinct(expected, dim) and _is_distinct(actual, dim)
+        and _points_alike(source, expected, actual, partial(_along, dim))
+        for dim in range(source.dim())
+    )  # fmt: skip
+
+
+def _is_distinct(index: torch.Tensor, dim: int) -> bool:
+    """Whether no number occurs twice along a dimension."""
+    return not bool((index.sort(dim).values.diff(dim=dim) == 0).any())
+
+
+# Dtypes whose elements CPU does not gather, and others with as many values.
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def _gathered(source: torch.Tensor) -> torch.Tensor:
+    """The source as a tensor that CPU can gather from, whose elements are equal where the source's are."""
+    source = source.resolve_conj().resolve_neg()
+    return source.view(_SIGNED[source.dtype]) if source.dtype in _SIGNED else source
 
 
 Pick = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -73,10 +102,18 @@ def unordered(expected: torch.Tensor, actual: torch.Tensor) -> bool:
     return bool(torch.equal(expected.reshape(-1).sort().values, actual.reshape(-1).sort().values))
 
 
-def holds(kind: Equivalence, source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether ``actual`` is as right as ``expected`` under ``kind``. ``source`` is the op's first tensor argument."""
+def holds(
+    kind: Equivalence, source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor, *,
+    stable: bool = False,
+) -> bool:  # fmt: skip
+    """Whether ``actual`` is as right as ``expected`` under ``kind``. ``source`` is the op's first tensor argument.
+
+    ``stable``: the call asks for equal elements in their order, so that the elements taken are unique.
+    """
     if not kind.is_of_values:
         return True
+    if kind is Equivalence.INDEX_OF_TAKEN:
+        return not stable and index_of_taken(source, expected, actual)
     if kind is Equivalence.INDEX_OF_EQUAL:
         return index_of_equal(source, expected, actual)
     if kind is Equivalence.UP_TO_PHASE:

@@ -16,6 +16,7 @@ class Equivalence(str, Enum):
     METADATA = "metadata"  # content is undefined, or an implementation's own: shape, dtype, stride only
     PRIVATE = "private"  # what a kernel keeps for the one of its backward: a tensor of any size
     INDEX_OF_EQUAL = "index_of_equal"  # any index at which the first tensor argument holds an equal value
+    INDEX_OF_TAKEN = "index_of_taken"  # the same, each element taken once; in order if ``stable=True``
     UP_TO_PHASE = "up_to_phase"  # columns, each times a number of modulus one
     ROWS_UP_TO_PHASE = "rows_up_to_phase"  # the same of rows
     UNORDERED = "unordered"  # the same elements in any order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from conformance.judging import equivalence
@@ -24,6 +25,38 @@ def test_any_index_of_an_equal_value_is_equivalent() -> None:
 def test_a_single_index_refers_to_the_flat_tensor() -> None:
     assert holds(Equivalence.INDEX_OF_EQUAL, X, torch.tensor(0), torch.tensor(2))
     assert not holds(Equivalence.INDEX_OF_EQUAL, X, torch.tensor(0), torch.tensor(1))
+
+
+def test_an_element_is_taken_once_along_its_dimension() -> None:
+    kind, source = Equivalence.INDEX_OF_TAKEN, torch.tensor([[1, 1, 2], [3, 3, 3]])
+    expected = torch.tensor([[0, 1, 2], [0, 1, 2]])
+    assert holds(kind, source, expected, torch.tensor([[1, 0, 2], [2, 0, 1]]))
+    assert holds(kind, source.T, expected.T, torch.tensor([[1, 0, 2], [2, 0, 1]]).T)
+    assert not holds(kind, source, expected, torch.tensor([[0, 0, 2], [0, 1, 2]]))
+    assert not holds(kind, source, expected, torch.tensor([[0, 1, 2], [1, 1, 1]]))
+    assert not holds(kind, source, expected, torch.tensor([[0, 2, 1], [0, 1, 2]]))
+    assert not holds(kind, source, expected, torch.tensor([[0, 1, 3], [0, 1, 2]]))
+
+
+def test_elements_taken_by_a_stable_call_are_in_order() -> None:
+    expected, another = torch.tensor([[1, 0, 2], [2, 0, 1]]), torch.tensor([[1, 2, 0], [2, 1, 0]])
+    source = torch.tensor([[3.0, 1.0, 3.0], [2.0, 2.0, 1.0]])
+    for stable in (False, True):
+        found = equivalence.holds(Equivalence.INDEX_OF_TAKEN, source, expected, another, stable=stable)
+        assert found is not stable
+
+
+def test_a_single_element_is_taken_of_a_tensor_without_dimensions() -> None:
+    assert holds(Equivalence.INDEX_OF_TAKEN, torch.tensor(2.0), torch.tensor(0), torch.tensor(0))
+    assert not holds(Equivalence.INDEX_OF_TAKEN, torch.tensor(2.0), torch.tensor(0), torch.tensor(1))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64, torch.bfloat16, torch.bool])
+def test_equal_values_are_found_in_every_dtype_that_cpu_sorts(dtype: torch.dtype) -> None:
+    source = torch.tensor([[0, 1, 1]]).to(dtype)
+    for kind in (Equivalence.INDEX_OF_EQUAL, Equivalence.INDEX_OF_TAKEN):
+        assert holds(kind, source, torch.tensor([[0, 1, 2]]), torch.tensor([[0, 2, 1]]))
+        assert not holds(kind, source, torch.tensor([[0, 1, 2]]), torch.tensor([[1, 0, 2]]))
 
 
 def test_columns_up_to_phase_may_differ_only_in_sign() -> None:

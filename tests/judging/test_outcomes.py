@@ -16,7 +16,7 @@ from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, To
 from conformance.records import Mismatch
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import Check, Route
-from tests.two_sides import Op, case_of, judge, value_of
+from tests.two_sides import Op, case_of, judge, value_of, with_keyword
 
 ULP = torch.finfo(torch.float32).eps
 
@@ -63,6 +63,32 @@ def test_a_result_that_is_not_unique_is_compared_by_its_equivalence() -> None:
     facts = OpFacts("misc", equivalence=((0, Equivalence.UNORDERED),))
     assert judge(torch.clone, lambda x: x.flip(0), facts=facts).mismatches == []
     assert [m.check for m in judge(torch.clone, third, facts=facts).mismatches] == [Check.VALUE]
+
+
+@pytest.mark.parametrize(
+    ("stable", "taken", "checks"),
+    [
+        (False, [[1, 0, 2], [2, 0, 1]], []),
+        (False, [[0, 0, 2], [0, 1, 2]], [Check.VALUE]),
+        (True, [[0, 1, 2], [0, 1, 2]], []),
+        (True, [[1, 0, 2], [2, 0, 1]], [Check.VALUE]),
+    ],
+)
+def test_a_sort_may_exchange_equal_elements_unless_it_is_stable(
+    stable: bool, taken: list[list[int]], checks: list[Check]
+) -> None:
+    def in_order(x: torch.Tensor, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        values, indices = x.sort(stable=True, dim=1)
+        return values, indices
+
+    def as_taken(x: torch.Tensor, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.sort(1).values, torch.tensor(taken)
+
+    facts = OpFacts("misc", tolerance=EXACT, equivalence=((1, Equivalence.INDEX_OF_TAKEN),))
+    rows = torch.tensor([[1.0, 1.0, 2.0], [3.0, 3.0, 3.0]])
+    case = with_keyword("stable", stable)
+    found = judge(in_order, as_taken, case, facts, values=lambda slot, _: rows)
+    assert [m.check for m in found.mismatches] == checks
 
 
 def test_a_result_of_an_op_that_picks_its_kernel_may_lie_in_any_dense_order() -> None:

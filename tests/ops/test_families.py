@@ -56,6 +56,7 @@ def test_the_in_place_form_has_the_facts_of_its_operator() -> None:
 def test_the_most_exact_entry_wins() -> None:
     assert facts("max_pool2d_with_indices").equivalence_of(1) is Equivalence.INDEX_OF_EQUAL
     assert facts("max_pool2d_with_indices_backward").equivalence_of(1) is Equivalence.EQUAL
+    assert facts("sort.values_stable").equivalence_of(1) is Equivalence.INDEX_OF_TAKEN
     assert facts("empty.memory_format").equivalence_of(0) is Equivalence.METADATA
 
 
