@@ -65,6 +65,18 @@ def test_columns_up_to_phase_may_differ_only_in_sign() -> None:
     assert not holds(Equivalence.UP_TO_PHASE, None, q, q[:, [1, 0, 2]])
 
 
+@pytest.mark.parametrize("factor", [0.0, 0.001, 2.0])
+def test_columns_up_to_phase_have_the_length_of_cpu(factor: float) -> None:
+    q = torch.linalg.qr(torch.arange(9.0).view(3, 3) + torch.eye(3)).Q
+    longer = q * torch.tensor([1.0, factor, -1.0])
+    assert not holds(Equivalence.UP_TO_PHASE, None, q, longer)
+    assert not holds(Equivalence.ROWS_UP_TO_PHASE, None, q.T, longer.T)
+
+
+def test_columns_of_zeros_are_equal_up_to_phase() -> None:
+    assert holds(Equivalence.UP_TO_PHASE, None, torch.zeros(3, 3), -torch.zeros(3, 3))
+
+
 def test_unordered_results_are_equivalent_if_their_elements_are_the_same() -> None:
     a = torch.tensor([1, 2, 2])
     assert holds(Equivalence.UNORDERED, None, a, torch.tensor([2, 1, 2]))
