@@ -97,6 +97,7 @@ class Fact(Word):
         "elements",
         "wrong, of: counts; index, device, cpu, float64, absolute, ulp: of the first wrong one; dtype; bound; pattern",
     )
+    PHASES = "phases", "other: result of the other singular vectors; index: of the batch and of the pair that differs"
     METADATA = "metadata", "what: dtype, type, shape, stride, offset, layout, conj, neg or zero; device, cpu"
     PLAIN = "plain", "device, cpu: a result that is not a tensor"
     BYTES = "bytes", "bytes: number of changed bytes; byte: the first; of: size of the storage; before, device: values"

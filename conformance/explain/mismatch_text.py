@@ -183,6 +183,10 @@ def _route(m: Mismatch) -> str:
 
 _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.ELEMENTS: _elements,
+    Fact.PHASES: lambda m: (
+        f"the vector at {m.facts['index']} has another phase than that of {m.facts['other']}, so that their product is "
+        "not CPU's"
+    ),
     Fact.METADATA: _metadata,
     Fact.PLAIN: lambda m: f"{m.facts['device']} on the device, {m.facts['cpu']} on CPU",
     Fact.BYTES: _bytes,

@@ -88,14 +88,15 @@ def up_to_phase(expected: torch.Tensor, actual: torch.Tensor) -> bool:
     """Whether the columns are equal up to a factor of modulus one each, to half the digits of the dtype."""
     if expected.dim() < 2:
         return False
-    a, b = _wide(expected), _wide(actual)
+    a, b = wide(expected), wide(actual)
     near = partial(torch.allclose, rtol=torch.finfo(expected.dtype).eps ** 0.5, atol=0.0)
     lengths = a.norm(dim=-2), b.norm(dim=-2)
     inner = (a.conj() * b).sum(-2).abs()
-    return near(lengths[1], lengths[0]) and near(inner, lengths[0] * lengths[1])
+    return bool(near(lengths[1], lengths[0]) and near(inner, lengths[0] * lengths[1]))
 
 
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
+def wide(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of floating numbers in double precision."""
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 

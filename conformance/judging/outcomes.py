@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from conformance.judging import bits, compare, equivalence, facts, host_memory, storages
+from conformance.judging import bits, compare, equivalence, facts, host_memory, phases, storages
 from conformance.judging.closeness import NOTHING_FURTHER, Closeness, Further, beyond, far_apart, near
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReference, OtherReferences
@@ -45,7 +45,19 @@ class Comparison:
             return [Mismatch(Check.SHAPE, "", {"kind": Fact.COUNT.value, "device": n, "cpu": m})]
         sharing = storages.Sharing(expected), storages.Sharing(actual)
         found = (self._result(expected, actual, i, others, sharing) for i in range(len(expected.leaves)))
-        return [one for one in found if one]
+        return [one for one in found if one] or self._together(expected, actual)
+
+    def _together(self, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
+        """Differences in results that are right one by one."""
+        apart = self._apart(expected, actual)
+        if apart is None:
+            return []
+        other, name = (expected.leaves[i][0] for i in (apart.first, apart.second))
+        return [Mismatch(Check.VALUE, name, {"kind": Fact.PHASES.value, "other": other, "index": apart.index})]
+
+    def _apart(self, expected: CallOutcome, actual: CallOutcome) -> phases.Apart | None:
+        theirs, ours = ([leaf for _, leaf in outcome.leaves] for outcome in (expected, actual))
+        return phases.apart(self._criteria.facts, theirs, ours)
 
     def written(
         self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, fetched: storages.Fetched
@@ -124,9 +136,13 @@ class Comparison:
         if other.error is not None or len(one.leaves) != len(other.leaves):
             return None
         pairs = enumerate(zip(one.leaves, other.leaves, strict=True))
-        return _complete(
+        masks = _complete(
             [self._wrong(one, i, a, b, others.leaf(i) if others else None) for i, ((_, a), (_, b)) in pairs]
         )
+        apart = self._apart(one, other) if nowhere(masks) else None
+        if masks is not None and apart is not None:
+            masks[apart.second] = torch.tensor(True)
+        return masks
 
     def _result(
         self,

@@ -6,6 +6,7 @@ from conformance.ops.family import EXACT, ITERATED, Equivalence, Family, T, own,
 
 _SPD = (4.0, 1.0, 0.5, 1.0, 3.0, 0.25, 0.5, 0.25, 2.0)
 _FACTORS = {"factorizes": True}
+_SINGULAR = {"factorizes": True, "singular_values": 1}
 _VECTORS = {"equivalence": ((1, Equivalence.UP_TO_PHASE),)}
 
 FAMILY = Family(
@@ -45,10 +46,10 @@ FAMILY = Family(
         "linalg_eig": {**_VECTORS, "fixed": ("self",)},
         **{name: {"fixed": ("self",)} for name in words("linalg_eigvals _linalg_eigvals")},
         **{
-            name: {**_FACTORS, "equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.ROWS_UP_TO_PHASE))}
+            name: {**_SINGULAR, "equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.ROWS_UP_TO_PHASE))}
             for name in words("linalg_svd _linalg_svd")
         },
-        "svd": {**_FACTORS, "equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.UP_TO_PHASE))},
+        "svd": {**_SINGULAR, "equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.UP_TO_PHASE))},
         # The rank and the singular values are only given for some drivers.
         "linalg_lstsq": {
             **_FACTORS,

@@ -92,6 +92,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.METADATA, {"what": "offset", "device": 1, "cpu": 0}, "storage offset is 1 on the device, 0 on CPU"),
     (Fact.METADATA, {"what": "conj", "device": False, "cpu": True}, "conj bit is False on the device, True on CPU"),
     (Fact.PLAIN, {"device": "2", "cpu": "nan"}, "2 on the device, nan on CPU"),
+    (Fact.PHASES, {"other": "result[0]", "index": [0, 2]},
+     "the vector at [0, 2] has another phase than that of result[0], so that their product is not CPU's"),
     (Fact.BYTES, {"bytes": 3, "byte": 5, "of": 16, "before": 0, "device": 255},
      "3 bytes of an argument that the schema does not mark as written changed, first at byte 5 of 16: 0xff, not 0x00"),
     (Fact.COUNT, {"device": 1, "cpu": 2}, "the device returned 1 results, CPU 2"),

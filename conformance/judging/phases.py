@@ -1,0 +1,77 @@
+"""Singular vectors, which are right up to phase: whether both vectors of a singular value have one phase.
+
+Pure, on CPU tensors and on what :func:`host_copy` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from conformance.judging import bits
+from conformance.judging.equivalence import up_to_phase, wide
+from conformance.judging.views import host_copy
+from conformance.ops.family import Equivalence, OpFacts
+
+# The difference of two phases, which are numbers of modulus one, that rounding does not explain. It is 2 if a sign is
+# wrong.
+FAR = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Two results, by position, whose vectors have different phases at ``index``: of the batch, then the pair's."""
+
+    first: int
+    second: int
+    index: list[int]
+
+
+def apart(facts: OpFacts, expected: Sequence[Any], actual: Sequence[Any]) -> Apart | None:
+    """Return the first pair of singular vectors that are right up to phase each, and have different phases.
+
+    ``expected`` and ``actual`` are the results of CPU and of the device. The product of such a pair is not CPU's, so
+    that the factors do not give the matrix. Singular values that are 0 next to the largest one do not count: their
+    vectors are chosen one by one.
+    """
+    if facts.singular_values is None or not _are_alike(expected, actual):
+        return None
+    values = expected[facts.singular_values]
+    sides = [(i, kind) for i, kind in facts.equivalence if kind in _OF_VECTORS]
+    pairs = [(expected[i], host_copy(actual[i])) for i, _ in sides]
+    if all(bits.same_bits(a, b) for a, b in pairs):
+        return None
+    columns = [_columns(kind, *pair) for (_, kind), pair in zip(sides, pairs, strict=True)]
+    count = values.shape[-1]
+    if not count or any(a.shape[-1] < count or not up_to_phase(a, b) for a, b in columns):
+        return None
+    first, second = (_phases(a[..., :count], b[..., :count]) for a, b in columns)
+    counted = values > torch.finfo(values.dtype).eps ** 0.5 * values.amax(-1, keepdim=True)
+    wrong = ((first - second).abs() > FAR) & counted
+    if not bool(wrong.any()):
+        return None
+    return Apart(sides[0][0], sides[1][0], [int(i) for i in wrong.nonzero()[0]])
+
+
+_OF_VECTORS = (Equivalence.UP_TO_PHASE, Equivalence.ROWS_UP_TO_PHASE)
+
+
+def _are_alike(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
+    """Whether the results are as many tensors of the same dtypes and sizes."""
+    pairs = list(zip(expected, actual, strict=False))
+    tensors = len(expected) == len(actual) and all(isinstance(t, torch.Tensor) for pair in pairs for t in pair)
+    return tensors and all(a.dtype == b.dtype and a.shape == b.shape for a, b in pairs)
+
+
+def _columns(kind: Equivalence, *vectors: torch.Tensor) -> list[torch.Tensor]:
+    """The vectors as columns. Rows are those of a conjugate transpose."""
+    return [t.mH if kind is Equivalence.ROWS_UP_TO_PHASE else t for t in vectors]
+
+
+def _phases(expected: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
+    """The number of modulus one that each column is multiplied by; NaN for a column of zeros."""
+    inner = (wide(expected).conj() * wide(actual)).sum(-2)
+    return inner / inner.abs()
