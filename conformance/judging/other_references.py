@@ -13,7 +13,8 @@ import torch
 from conformance.judging import conditioning, oracle
 from conformance.judging.closeness import widen
 from conformance.judging.oracle import CallOutcome
-from conformance.judging.twins import Sides
+from conformance.judging.twins import CPU, Sides, is_on_host
+from conformance.layouts import CONTEXTS
 from conformance.plan.case import Case
 
 
@@ -139,14 +140,29 @@ class OtherReferences:
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
     def follows_arguments(self, i: int) -> bool:
-        """Whether result ``i`` is where the arguments are: on Meta for such arguments. False where Meta raises."""
+        """Whether result ``i``, which is no argument, is where the arguments are: on Meta for such arguments.
+
+        Where Meta raises, because sizes depend on values or torch has no kernel, every result follows a device argument
+        unless the call names a device.
+        """
         outcome = oracle.on_meta(*self._of)
-        leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
+        if outcome is None:
+            return self._has_device_arguments_alone()
+        leaf = outcome.leaves[i][1] if i < len(outcome.leaves) else None
         return isinstance(leaf, torch.Tensor) and leaf.is_meta
 
     def refused_early(self) -> bool:
         """Whether torch refuses the call on Meta, too: before anything is computed, by what the arguments are."""
         return oracle.is_refused_on_meta(*self._of)
+
+    def _has_device_arguments_alone(self) -> bool:
+        """Whether an argument of a plain call is on the device, and nothing else says where its results belong."""
+        case, twins, _ = self._of
+        slots = case.sample.tensors
+        if case.cell.layout in CONTEXTS or all(is_on_host(slot, case) for slot in slots):
+            return False
+        side = twins.side(case, CPU)
+        return not any(isinstance(arg, torch.device) for arg in (*side.args, *side.kwargs.values()))
 
     @property
     def shares_by_schema(self) -> bool:

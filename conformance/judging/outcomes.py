@@ -157,7 +157,7 @@ class Comparison:
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
             return self._plain(name, want, got, i)
         elsewhere = got.device != self.device and got.device.type != want.device.type
-        if elsewhere or (got.is_cpu and self.device.type != "cpu" and self._left_on_host(i, others)):
+        if elsewhere or (got.is_cpu and self.device.type != "cpu" and self._left_on_host(i, others, sharing[1])):
             found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self.device)}
             return Mismatch(Check.DEVICE, name, found)
         if self._criteria.equivalence(i) is Equivalence.PRIVATE and self._route is Route.NATIVE:
@@ -192,12 +192,14 @@ class Comparison:
             return differs  # a result that is an argument's storage is compared with that argument
         return self._values(expected, i, want, got, name, others.leaf(i))
 
-    def _left_on_host(self, i: int, others: OtherReferences) -> bool:
-        """Whether a result on the host belongs on the device, as far as torch's kernel for Meta tells.
+    def _left_on_host(self, i: int, others: OtherReferences, sharing: storages.Sharing) -> bool:
+        """Whether a result on the host belongs on the device: see :meth:`OtherReferences.follows_arguments`.
 
-        A composite op is torch's own, and some of these make their results on the host.
+        A composite op is torch's own, and some of these make their results on the host. A result in the storage of an
+        argument is where that argument is.
         """
-        return not self.is_composite and self._criteria.equivalence(i).is_of_values and others.follows_arguments(i)
+        valued = self._criteria.equivalence(i).is_of_values and sharing.argument(i) is None
+        return valued and not self.is_composite and others.follows_arguments(i)
 
     def _may_be_new(self, relation: Mismatch, others: OtherReferences) -> bool:
         """Whether a result with memory of its own is right though CPU's shares some: the schema promises no sharing.
