@@ -67,6 +67,7 @@ class Check(Word):
     SHAPE = "shape", "a result has another size"
     STRIDE = "stride", "a result has other strides"
     OFFSET = "offset", "a result has another storage offset"
+    STORAGE = "storage", "a new result lies in a storage that is far larger than CPU's"
     ALIASING = "aliasing", "a result shares storage with another argument than on CPU, or with none"
     MUTATION = "mutation", "an argument changed that the schema does not mark, or changed differently from CPU"
     UNTOUCHED = "untouched", "bytes of a storage changed that no view covers"
@@ -111,6 +112,7 @@ class Fact(Word):
         "device: type and first line of the error that it raises ever since the call raised",
     )
     UNREADABLE = "unreadable", "device: type and first line of the error that it raised when a tensor was read back"
+    STORAGE = "storage", "device, cpu: bytes of the storage of a new result"
     ALIASING = "aliasing", "device, cpu: the argument whose storage the result shares; null for none"
     IDENTITY = "identity", "argument; device, cpu: whether the result is that argument, not a view of its storage"
     SHARED_RESULTS = "shared_results", "device, cpu: the earlier result whose storage this one shares; null for none"

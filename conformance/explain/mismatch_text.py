@@ -197,6 +197,9 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.UNREADABLE: lambda m: f"the device {_raised(m.facts['device'])}, when the tensor was read after the call",
     Fact.DEVICE_LOST: lambda m: f"after the call raised, the device cannot be used: it {_raised(m.facts['device'])}",
     Fact.LATE_ERROR: lambda m: f"the device {_raised(m.facts['device'])}, when it was synchronized after the case",
+    Fact.STORAGE: lambda m: (
+        f"lies in a storage of {m.facts['device']:,} bytes on the device, of {m.facts['cpu']:,} on CPU"
+    ),
     Fact.ALIASING: _aliasing,
     Fact.IDENTITY: _identity,
     Fact.SHARED_RESULTS: _aliasing,

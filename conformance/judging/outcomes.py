@@ -190,7 +190,9 @@ class Comparison:
             differs = None if is_new or promoted or kept or is_right else differs
         if differs or has_no_memory(want) or (sharing[0].argument(i) is not None and not is_new):
             return differs  # a result that is an argument's storage is compared with that argument
-        return self._values(expected, i, want, got, name, others.leaf(i))
+        differs = self._values(expected, i, want, got, name, others.leaf(i))
+        shares = sharing[1].argument(i) is not None or sharing[1].earlier(i) is not None
+        return differs if differs or shares else storages.oversized(want, got, name)
 
     def _left_on_host(self, i: int, others: OtherReferences, sharing: storages.Sharing) -> bool:
         """Whether a result on the host belongs on the device: see :meth:`OtherReferences.follows_arguments`.

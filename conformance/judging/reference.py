@@ -47,7 +47,8 @@ TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
 #: What torch's kernels for all devices may do otherwise than CPU's own: they check, round and lay out in another way.
 _COMPOSED_OTHERWISE = frozenset({
-    Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STRIDE, Check.VALUE,
+    Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STORAGE, Check.STRIDE,
+    Check.VALUE,
 })  # fmt: skip
 #: The checks that fail with the numbers of a result, which a call may also refuse.
 OF_NUMBERS = frozenset({Check.ERROR_PARITY, Check.VALUE})

@@ -16,6 +16,11 @@ from conformance.records import Mismatch
 from conformance.torch_versions import storage_id
 from conformance.vocabulary import Check, Fact
 
+# The storage of a new result may have so many times the bytes that CPU's has or that it needs, and so many more. Some
+# devices pad each of the last two dimensions to 16 elements, and round sizes up.
+MOST_TIMES = 16
+MOST_MORE = 64 << 10
+
 
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two strided tensors lie in one storage."""
@@ -80,6 +85,34 @@ def aliasing(expected: Sharing, actual: Sharing, i: int) -> Mismatch | None:
 def _aliasing(expected: Sharing, i: int, kind: Fact, device: object, cpu: object, **more: object) -> Mismatch:
     name = expected.result_name(i) or ""
     return Mismatch(Check.ALIASING, name, {"kind": kind.value, "device": device, "cpu": cpu, **more})
+
+
+def oversized(want: torch.Tensor, got: torch.Tensor, name: str) -> Mismatch | None:
+    """Whether a new result keeps far more memory than CPU's, such as what it would need in the worst case.
+
+    A result of the sizes and strides of CPU's may be the beginning of a large storage, which lives as long as it does
+    and which ``torch.save`` writes.
+    """
+    ours, theirs = _nbytes(got), _nbytes(want)
+    if ours <= MOST_TIMES * max(theirs, _span(got)) + MOST_MORE:
+        return None
+    return Mismatch(Check.STORAGE, name, {"kind": Fact.STORAGE.value, "device": ours, "cpu": theirs})
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    """The bytes of a tensor's storage; 0 if it has none that can be asked."""
+    try:
+        return int(tensor.untyped_storage().nbytes())
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _span(tensor: torch.Tensor) -> int:
+    """The bytes from the first element of a tensor to the end of its last one."""
+    if not tensor.numel():
+        return 0
+    last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return int((last + 1) * tensor.element_size())
 
 
 def versions(expected: Side, actual: Side) -> list[Mismatch]:

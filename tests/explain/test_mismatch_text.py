@@ -113,6 +113,7 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
         Fact.UNREADABLE, {"device": _ERROR},
         "the device raised ValueError: not today, when the tensor was read after the call",
     ),
+    (Fact.STORAGE, {"device": 400_000, "cpu": 24}, "lies in a storage of 400,000 bytes on the device, of 24 on CPU"),
     (Fact.ALIASING, {"device": None, "cpu": "self"},
      "has a storage of its own on the device, shares the storage of self on CPU"),
     (Fact.IDENTITY, {"argument": "self", "device": False, "cpu": True},

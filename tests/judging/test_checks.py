@@ -41,6 +41,10 @@ def with_other_strides(x: torch.Tensor) -> torch.Tensor:
     return (x + 1).t().contiguous().t()
 
 
+def in_a_large_storage(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([(x + 1).flatten(), torch.zeros(100_000)])[:6].view(x.shape)
+
+
 def behind_an_offset(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([torch.zeros(1), (x + 1).flatten()])[1:].view(x.shape)
 
@@ -129,6 +133,7 @@ DEFECTS = {
     Check.DETERMINISM: Defect(plus_one, never_twice_the_same),
     Check.UNINITIALIZED: Defect(plus_one, reading_fresh_memory, device=_device),
     Check.DISTRIBUTION: Defect(uniform, uniform_to_a_half, facts=OpFacts("misc", random=Random("uniform"))),
+    Check.STORAGE: Defect(plus_one, in_a_large_storage),
     Check.DEVICE: Defect(plus_one, on_another_device),
     Check.CONTEXT: Defect(plus_one, breaking_its_context, context="thread"),
     Check.STATE: Defect(plus_one, leaving_grad_mode_off),

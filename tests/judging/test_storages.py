@@ -11,6 +11,7 @@ import torch
 from conformance.judging import storages
 from conformance.judging.oracle import CallOutcome, call
 from conformance.judging.twins import CPU, Twins
+from conformance.ops.family import OpFacts
 from conformance.plan.case import Case
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Check
@@ -58,6 +59,43 @@ def test_an_element_between_the_rows_of_an_out_that_cpu_writes_has_no_defined_va
     assert found(writing(1.5, 4), writing(2.5, 4), defined=False) == []
     assert found(writing(1.5, 5), writing(2.5, 4), defined=False) == [Check.UNTOUCHED]
     assert found(writing(1.5, 4), writing(2.5, 4), defined=True) == [Check.UNTOUCHED]
+
+
+class TestStorageOfANewResult:
+    @staticmethod
+    def found(count: int, op: Op = torch.neg) -> list[Check]:
+        """The checks that find a result at the beginning of a storage of so many elements."""
+
+        def at_the_beginning(x: torch.Tensor) -> torch.Tensor:
+            storage = torch.zeros(count)
+            return storage.as_strided(x.shape, op(x).stride()).copy_(op(x))
+
+        return [m.check for m in judge(op, at_the_beginning).mismatches]
+
+    def test_it_may_be_padded_and_rounded_up(self) -> None:
+        assert self.found(6) == self.found(16 * 1024) == []
+
+    def test_it_is_not_far_larger_than_that_of_cpu(self) -> None:
+        assert self.found(17 * 1024) == [Check.STORAGE]
+
+    def test_what_lies_behind_a_view_is_not_its_own(self) -> None:
+        large = case_of(shape=(40_000, 1))
+        assert judge(lambda x: x[:2], case=large).mismatches == []
+        facts = OpFacts("misc", may_alias=True)
+        assert judge(lambda x: x[:2].clone(), lambda x: x[:2], large, facts).mismatches == []
+
+    def test_one_as_large_as_that_of_cpu_is_right(self) -> None:
+        def at_the_beginning(x: torch.Tensor) -> torch.Tensor:
+            return torch.zeros(100_000)[:6].view(x.shape).copy_(x)
+
+        assert judge(at_the_beginning).mismatches == []
+
+    def test_results_may_share_a_large_storage(self) -> None:
+        def halves(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            storage = torch.cat([x.flatten(), torch.zeros(100_000)])
+            return storage[6:], storage[:6]
+
+        assert judge(halves).mismatches == []
 
 
 class TestAliasing:
