@@ -99,7 +99,11 @@ class Fact(Word):
         "wrong, of: counts; index, device, cpu, float64, absolute, ulp: of the first wrong one; dtype; bound; pattern",
     )
     PHASES = "phases", "other: result of the other singular vectors; index: of the batch and of the pair that differs"
-    METADATA = "metadata", "what: dtype, type, shape, stride, offset, layout, conj, neg or zero; device, cpu"
+    METADATA = (
+        "metadata",
+        ("what: dtype, type, shape, stride, offset, layout, conj, neg, zero, sparse_dim, dense_dim or coalesced; "
+         "device, cpu"),
+    )  # fmt: skip
     PLAIN = "plain", "device, cpu: a result that is not a tensor"
     BYTES = "bytes", "bytes: number of changed bytes; byte: the first; of: size of the storage; before, device: values"
     COUNT = "count", "device, cpu: number of results"

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from conformance.judging import bits, compare, equivalence, facts, host_memory, phases, storages
+from conformance.judging import bits, compare, equivalence, facts, host_memory, phases, sparse, storages
 from conformance.judging.closeness import NOTHING_FURTHER, Closeness, Further, beyond, far_apart, near
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReference, OtherReferences
@@ -163,7 +163,7 @@ class Comparison:
         if self._criteria.equivalence(i) is Equivalence.PRIVATE and self._route is Route.NATIVE:
             return None
         if want.layout != torch.strided or got.layout != torch.strided:
-            return _sparse(name, want, got)
+            return sparse.difference(want, got, name)
         memory = device_of_memory(got)
         if memory not in (None, got.device):
             found = {"kind": Fact.MEMORY_DEVICE.value, "device": str(memory), "wanted": str(got.device)}
@@ -285,7 +285,7 @@ class Comparison:
         if a.shape != b.shape or not torch.can_cast(a.dtype, b.dtype):
             return None
         if a.layout != torch.strided or b.layout != torch.strided:
-            return _NOWHERE if _sparse("", a, b) is None else None
+            return _NOWHERE if sparse.difference(a, b, "") is None else None
         a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
         kind = self._criteria.equivalence(position)
         if not kind.is_of_values or bits.same_bits(a, b) or _are_equivalent(kind, one, a, b):
@@ -384,19 +384,3 @@ def _keeps_out(differs: Mismatch, want: Argument, got: Argument) -> bool:
         return False
     resized = differs.check is Check.STRIDE and got.tensor.shape != got.placement.size
     return storages.lies_as_documented(want, got) or (resized and storages.lies_as_new(want.tensor, got.tensor))
-
-
-def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None:
-    """Results without strides are compared by their layout and by the strided tensors they are made of."""
-    if want.layout != got.layout:
-        ours, theirs = facts.value(got.layout), facts.value(want.layout)
-        return Mismatch(
-            Check.STRIDE, name, {"kind": Fact.METADATA.value, "what": "layout", "device": ours, "cpu": theirs}
-        )
-    for part in ("_indices", "_values") if want.layout == torch.sparse_coo else ("values",):
-        a: torch.Tensor = getattr(want, part)()
-        b: torch.Tensor = getattr(got, part)()
-        differs = compare.metadata(a, b, f"{name}.{part}") or compare.exact(a, host_copy(b), f"{name}.{part}")
-        if differs:
-            return differs
-    return None
