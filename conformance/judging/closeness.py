@@ -70,6 +70,7 @@ class Closeness:
     magnitude: float | torch.Tensor = 0.0  # of what the result is a small difference of
     dtype: torch.dtype | None = None  # what is computed in; None is the result's own
     subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
+    narrow: bool = False  # terms may be added up in the result's own dtype, also if that is a small float
     signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
 
     def least(self, dtype: torch.dtype) -> float:
@@ -238,7 +239,7 @@ def _too_far(
 
 def _scale(magnitude: torch.Tensor, closeness: Closeness, eps: float, spread: torch.Tensor | None) -> torch.Tensor:
     """Elementwise: what the units in the last place of a bound are relative to, see :class:`Closeness`."""
-    most, grown = torch.finfo(torch.float64).max, growth(eps, closeness.terms)
+    most, grown = torch.finfo(torch.float64).max, growth(eps, closeness.terms, closeness.narrow)
     scale = magnitude
     if closeness.accumulates and magnitude.numel():
         largest = magnitude.max().expand_as(magnitude)
@@ -297,14 +298,16 @@ def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, k
 MANY_TERMS = 1 << 16
 
 
-def growth(eps: float, terms: int) -> float:
+def growth(eps: float, terms: int, narrow: bool = False) -> float:
     """Units in the last place, of relative size ``eps``, that a sum of so many terms may be off by.
 
+    Small floats are to be summed in float32, unless the sum is ``narrow``.
     Errors of CPU's running sums of equal terms add up. A wider reference does not have them; for float64 there is none.
     """
     if terms > MANY_TERMS and eps <= torch.finfo(torch.float64).eps:
         return float(terms)
-    return float(max(1.0, max(terms, 1) ** 0.5 * min(1.0, torch.finfo(torch.float32).eps / eps)))
+    wider = 1.0 if narrow else min(1.0, torch.finfo(torch.float32).eps / eps)
+    return float(max(1.0, max(terms, 1) ** 0.5 * wider))
 
 
 def _magnitude(wide: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,6 +12,7 @@ from conformance import ops
 from conformance.judging import storages
 from conformance.judging.closeness import Closeness, widen
 from conformance.judging.oracle import CallOutcome
+from conformance.judging.twins import Argument
 from conformance.judging.views import torch_dtype, view
 from conformance.layouts import is_among
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
@@ -79,13 +81,16 @@ class Criteria:
             magnitude = _magnitudes(expected, result.shape)
             return Closeness(tolerance.cpu_multiple, ulps, magnitude=magnitude, dtype=dtype, subnormals=self.subnormals)
         terms = _terms(tolerance.accumulation, expected, result)
-        accumulates = tolerance.accumulation not in (Accumulation.NONE, Accumulation.FEW)
+        accumulates = tolerance.accumulation not in _OF_ITS_OWN
         return Closeness(
             tolerance.cpu_multiple, ulps, accumulates, terms, accumulates and not tolerance.normwise, dtype=dtype,
             subnormals=self.subnormals, signed_zeros=self.facts.signed_zeros,
+            narrow=tolerance.accumulation is Accumulation.REPEATED,
         )  # fmt: skip
 
 
+# What leaves the bound of an element to its own magnitude and to what rounding of the arguments does to it.
+_OF_ITS_OWN = (Accumulation.NONE, Accumulation.FEW, Accumulation.REPEATED)
 # The first factor of a product that is added to another argument, which comes first.
 _FIRST_FACTORS = ("mat1", "mat", "batch1")
 
@@ -144,6 +149,8 @@ def _terms(accumulation: Accumulation, expected: CallOutcome, result: torch.Tens
     tensors = [a.tensor for a in expected.side.arguments]
     if accumulation in (Accumulation.NONE, Accumulation.FEW) or not tensors:
         return 1
+    if accumulation is Accumulation.REPEATED:
+        return _repeats([a for a in expected.side.arguments if a.slot.argument in _INDICES])
     largest = max(t.numel() for t in tensors)
     if accumulation is Accumulation.REDUCED:
         if result.numel() >= largest:  # softmax, layer norm: each element has the sum of its row
@@ -158,6 +165,18 @@ def _terms(accumulation: Accumulation, expected: CallOutcome, result: torch.Tens
             return int(max(1, largest))
         return int(max(1, weight.numel() // max(1, weight.shape[0])))
     return int(max(1, largest))
+
+
+# The names under which the ops that write by index take it.
+_INDICES = ("index", "indices")
+
+
+def _repeats(indices: Sequence[Argument]) -> int:
+    """How often indices name one element, at most; those of several dimensions name it together."""
+    read = [a.tensor for a in indices if a.tensor.numel() and a.tensor.dtype in (torch.int32, torch.int64)]
+    counts = [int(t.reshape(-1).unique(return_counts=True)[1].max()) for t in read]
+    together = min if len({t.shape for t in read}) == 1 else max  # one that is broadcast repeats its elements
+    return together(counts, default=1)
 
 
 def position_of(outcome: CallOutcome, argument: int) -> int | None:

@@ -38,6 +38,7 @@ class Accumulation(str, Enum):
     INNER = "inner"  # the last dimension of the first factor (matrix products)
     WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
     ALL = "all"  # elements of the largest argument
+    REPEATED = "repeated"  # how often an index names one element, which has the sum of what is written to it alone
     FEW = "few"  # a few terms, which may cancel: 1 - y * y
     CANCELS = "cancels"  # nothing is summed, but two numbers as large as the arguments cancel: 1 + erf(x), left of 0
 
@@ -70,6 +71,7 @@ class Tolerance:
 
 EXACT = Tolerance(ulps=0.0, cpu_multiple=0.0)
 ROUNDED = Tolerance(ulps=1.0)  # one correctly rounded operation, or two
+ADDED = Tolerance(ulps=1.0, accumulation=Accumulation.REPEATED)  # one rounded sum for each write to an element
 TRANSCENDENTAL = Tolerance(ulps=4.0)
 SUMMED = Tolerance(ulps=4.0, accumulation=Accumulation.REDUCED)
 # Factorizations, long recurrences.

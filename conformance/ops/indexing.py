@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, ROUNDED, Accumulation, Family, T, Tolerance, own, words
+from conformance.ops.family import ADDED, EXACT, Accumulation, Family, T, Tolerance, own, words
 
 ALL_BASES = "float32 int64 bool complex64"
 _FROM_THE_END = T((4,), (-1, 0, -4, 2), "int64")
@@ -21,14 +21,14 @@ FAMILY = Family(
     {"tolerance": EXACT, "moves": True},
     but={
         **{
-            name: {"tolerance": Tolerance(1.0, accumulation=Accumulation.FEW)}
-            for name in words("index_add index_reduce _unsafe_masked_index_put_accumulate unfold_backward "
-                              "index_select_backward")
+            name: {"tolerance": ADDED}
+            for name in words("index_add index_reduce _unsafe_masked_index_put_accumulate index_select_backward")
         },
         **{
-            name: {"tolerance": ROUNDED, "last_wins": True}
+            name: {"tolerance": ADDED, "last_wins": True}
             for name in words("index_put _index_put_impl put _unsafe_index_put")
         },
+        "unfold_backward": {"tolerance": Tolerance(1.0, accumulation=Accumulation.FEW)},
         "index_copy": {"last_wins": True},
     },
     samples=(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.judging import compare
-from conformance.judging.closeness import NEIGHBOURS, Closeness, Further, near
+from conformance.judging.closeness import NEIGHBOURS, Closeness, Further, growth, near
 from conformance.records import Mismatch
 from conformance.vocabulary import Check
 
@@ -367,3 +367,9 @@ class TestASumOfWhichAPartOverflows:
 
     def test_float64_has_its_own_range(self) -> None:
         assert self.passes(INF, (1e308, -1e308, 1e308), torch.float64)
+
+
+def test_a_narrow_sum_of_small_floats_may_round_each_term() -> None:
+    eps = torch.finfo(torch.bfloat16).eps
+    assert growth(eps, 1024) == 1
+    assert growth(eps, 1024, narrow=True) == 32

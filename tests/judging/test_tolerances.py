@@ -12,7 +12,7 @@ from conformance.judging.closeness import Closeness
 from conformance.judging.oracle import CallOutcome, call
 from conformance.judging.tolerances import Criteria, criteria_of, position_of
 from conformance.judging.twins import CPU, Twins
-from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
+from conformance.ops.family import ADDED, EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
@@ -64,6 +64,20 @@ def test_the_bound_counts_the_terms_that_an_op_sums(accumulation: Accumulation, 
     closeness = criteria.closeness(found, found.leaves[0][1])
     assert (closeness.ulps, closeness.multiple, closeness.terms) == (3, 2, terms)
     assert closeness.accumulates is (accumulation is not Accumulation.NONE)
+
+
+@pytest.mark.parametrize(
+    ("indices", "terms"), [([[1, 0, 1, 1]], 3), ([[1, 0, 1, 1], [0, 0, 2, 3]], 2), ([[1, 0, 1, 1], [0]], 3)]
+)
+def test_a_sum_at_indices_has_as_many_terms_as_they_name_one_element(indices: list[list[int]], terms: int) -> None:
+    slots = [slot(1 + i, f"indices[{i}]", (len(of),), "int64") for i, of in enumerate(indices)]
+    one = sample("index_put_", slot(0, "self", (4, 4)), *slots)
+    case = cases(CellId("f", "index_put_", "float32", "contiguous"), [one])[0]
+    values = {f"indices[{i}]": torch.tensor(of) for i, of in enumerate(indices)}
+    side = Twins(lambda s, dtype: values[s.name] if s.name in values else values_of(s, dtype)).side(case, CPU)
+    found = call(lambda x, *_: x, side)
+    closeness = Criteria(OpFacts("f", ADDED)).closeness(found, found.leaves[0][1])
+    assert (closeness.terms, closeness.accumulates) == (terms, False)
 
 
 def test_an_op_that_keeps_its_shape_sums_up_to_a_longest_row() -> None:
