@@ -99,8 +99,8 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype;
     ``halves`` makes floats between two whole numbers.
     ``below/N`` draws integers from 0 to N - 1, the last of which is N - 1, and ``distinct/N`` different ones (``count``
-    is at most N). ``rows/C/N`` fills a matrix of C columns with integers below N, none twice in a row or a column that
-    is no longer than N.
+    is at most N). ``runs/N`` has all zeros, then all ones, up to N - 1. ``rows/C/N`` fills a matrix of C columns with
+    integers below N, none twice in a row or a column that is no longer than N.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -113,6 +113,8 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         return drawn
     if kind == "distinct" and bound.isdigit() and count <= int(bound):
         return mixed(int(bound), seed).sort(stable=True).indices[:count]
+    if kind == "runs" and bound.isdigit():
+        return torch.arange(count) * int(bound) // max(count, 1)
     if kind == "rows":
         at, (columns, of) = torch.arange(count), map(int, bound.split("/"))
         return (at // columns + at % columns) % of

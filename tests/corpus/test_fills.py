@@ -222,3 +222,9 @@ def test_rows_far_from_zero_have_small_deviations() -> None:
     found = fills.from_hard("hard/offset", STORED, 500, "float32", 0)
     assert bool(((found - 100).abs() <= 1).all())
     assert found.unique().numel() > 50
+
+
+def test_runs_have_all_numbers_below_a_bound_one_after_the_other() -> None:
+    stored = torch.tensor([4])
+    assert fills.from_stored("runs/3", stored, 7, seed=1).tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert fills.from_stored("runs/3", stored, 0, seed=1).tolist() == []

@@ -25,6 +25,7 @@ from conformance.corpus.vary import (
     index_lists,
     large,
     ones,
+    repeats,
     rows,
     sizes,
     variants,
@@ -37,6 +38,7 @@ from conformance.inventory import Overload, inventory
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
+    repeats.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

@@ -16,13 +16,16 @@ from conformance.inventory import call_of
 from conformance.torch_versions import schema_of
 
 
-def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:
+def filled(
+    source: Sample, sample: Sample, change: dict[Place, int], values: HasValues, *, repeats: bool = False
+) -> Iterator[Sample]:
     """Yield a resized sample with values, in the order in which to try them on CPU.
 
-    First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones.
+    First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones. Indices
+    are distinct where either of two writes to an element may win, unless ``repeats``: the call adds up.
     """
     named = any(indexes(s) for s in sample.tensors)
-    if named and ops.facts(sample.overload).last_wins:
+    if named and ops.facts(sample.overload).last_wins and not repeats:
         dim = by_name(sample, schema_of(call_of(sample.overload))).get("dim")
         for bound in sorted({n for s in sample.tensors for n in s.shape if not indexes(s)}, reverse=True):
             if all(_named_once(s, dim) <= bound for s in sample.tensors if indexes(s)):

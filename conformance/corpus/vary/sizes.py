@@ -7,7 +7,7 @@ Integers among the arguments take part (``normalized_shape``, ``split_sizes``).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
@@ -77,10 +77,11 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 class Maker:
     """Makes samples of other sizes from one sample after the other."""
 
-    def __init__(self, trials: Trials, values: HasValues, *, pointwise: bool = False) -> None:
+    def __init__(self, trials: Trials, values: HasValues, *, pointwise: bool = False, repeats: bool = False) -> None:
         self._trials = trials
         self._values = values
         self._pointwise = pointwise
+        self._repeats = repeats  # indices may name an element twice, also where either write may win
 
     def of(self, source: Sample, always: Sequence[int] = ALWAYS) -> Iterator[Sample]:
         """Yield samples of other sizes than those of ``source``; each of its groups takes those of ``always``."""
@@ -144,21 +145,30 @@ class Maker:
 
     def made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the sample with other sizes, if it runs on CPU."""
-        yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
+        yield from self._tried(self._filled(source, change), name, dtypes)
 
     def made_of(
         self, source: Sample, change: dict[Place, int], fill: tuple[int, str], dtypes: tuple[str, ...]
     ) -> Iterator[Sample]:
         """Yield the sample with other sizes and with a fill in the slot of an index, if it runs on CPU."""
-        index, how = fill
-        for sample in filled(source, resized(source, change), change, self._values):
+        yield from self.made_with(source, change, dict([fill]), fill[1], dtypes)
+
+    def made_with(
+        self, source: Sample, change: dict[Place, int], fills: Mapping[int, str], name: str, dtypes: tuple[str, ...]
+    ) -> Iterator[Sample]:
+        """Yield the sample with other sizes and with fills in the slots of these indices, if it runs on CPU."""
+        for sample in self._filled(source, change):
             slots = [
-                replace(s, fill=how, source=s.source or s.numel) if s.index == index else s for s in sample.tensors
+                replace(s, fill=fills[s.index], source=s.source or s.numel) if s.index in fills else s
+                for s in sample.tensors
             ]
-            found = list(self._tried([with_tensors(sample, slots)], how, dtypes))
+            found = list(self._tried([with_tensors(sample, slots)], name, dtypes))
             if found:
                 yield from found
                 return
+
+    def _filled(self, source: Sample, change: dict[Place, int]) -> Iterator[Sample]:
+        return filled(source, resized(source, change), change, self._values, repeats=self._repeats)
 
     def called(self, source: Sample, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str) -> Iterator[Sample]:
         """Yield the sample, if it runs on CPU, with values as in ``source`` for the tensors that have no fill."""
@@ -191,7 +201,7 @@ class Maker:
                 return
 
     def _ran(self, source: Sample, change: dict[Place, int], dtype: str) -> Ran | None:
-        for sample in filled(source, resized(source, change), change, self._values):
+        for sample in self._filled(source, change):
             if ran := self._trials.run(sample, dtype):
                 return ran
         return None
