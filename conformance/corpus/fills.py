@@ -88,6 +88,7 @@ _STORED: dict[str, Fill] = {
     "jitter": _jitter,
     "sorted": _sorted,
     "ascending": _ascending,
+    "uniform": lambda _, count, seed: (mixed(count, seed).to(torch.float64) / 2**30 - 2).to(torch.float32),
     "halves": lambda stored, count, seed: _choose(stored, count, seed).to(torch.float32) + 0.5,
     "descending": lambda stored, count, seed: _ascending(stored, count, seed).flip(0),
 }
@@ -97,10 +98,12 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     """Return ``count`` values for a fill that does not begin with ``hard``.
 
     ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype;
-    ``halves`` makes floats between two whole numbers.
+    ``halves`` makes floats between two whole numbers, and ``uniform`` floats from -2 to 2, whatever is stored.
     ``below/N`` draws integers from 0 to N - 1, the last of which is N - 1, and ``distinct/N`` different ones (``count``
     is at most N). ``runs/N`` has all zeros, then all ones, up to N - 1. ``rows/C/N`` fills a matrix of C columns with
-    integers below N, none twice in a row or a column that is no longer than N.
+    integers below N, none twice in a row or a column that is no longer than N. ``keys/C/N`` fills one of C columns with
+    ones and zeros: each row has a one, and others in one of N columns, or nowhere else for an N of 0. ``barred/C/N`` is
+    0 there, and minus infinity elsewhere.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -115,10 +118,21 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         return mixed(int(bound), seed).sort(stable=True).indices[:count]
     if kind == "runs" and bound.isdigit():
         return torch.arange(count) * int(bound) // max(count, 1)
+    if kind in ("keys", "barred"):
+        kept = _keys(count, *map(int, bound.split("/")), seed)
+        return kept.to(torch.int64) if kind == "keys" else torch.where(kept, 0.0, float("-inf"))
     if kind == "rows":
         at, (columns, of) = torch.arange(count), map(int, bound.split("/"))
         return (at // columns + at % columns) % of
     raise ValueError(f"unknown fill {fill!r} for {count} elements: see the functions of {__name__}")
+
+
+def _keys(count: int, columns: int, of: int, seed: int) -> torch.Tensor:
+    """Whether each element of a matrix of so many columns is kept: one of each row, which moves, and a few others."""
+    at = torch.arange(count)
+    row, column = at // columns, at % columns
+    kept = column == (row * 7 + 3) % columns
+    return kept | (mixed(count, seed) % of == 0) if of else kept
 
 
 # The largest number whose squares can be added up in float64: no wider dtype tells what a sum that overflows should be.

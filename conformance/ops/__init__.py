@@ -49,3 +49,9 @@ def _by_pattern() -> list[tuple[str, Family]]:
 def own_samples() -> Iterable[tuple[Family, Own]]:
     """The samples of our own of every family."""
     return [(family, sample) for family in families() for sample in family.samples]
+
+
+@lru_cache(maxsize=1)
+def configurations() -> tuple[tuple[Family, Own], ...]:
+    """The configurations of every family, see :class:`Family`."""
+    return tuple((family, sample) for family in families() for sample in family.configurations)

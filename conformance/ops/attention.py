@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import Accumulation, Family, T, Tolerance, own, words
+from typing import Any
+
+from conformance.ops.family import Accumulation, Family, Own, T, Tolerance, own, words
 
 _OTHER_DEVICE = {"cannot": "a kernel of one vendor's device; the CPU has none to compare with"}
 _QKV = (T((2, 3, 8)), T((2, 3, 8)), T((2, 3, 8)))
 _PROJECTIONS = (8, 2, T((24, 8)), T((24,)), T((8, 8)), T((8,)))
+
+
+def _attention(label: str, sizes: tuple[int, ...], heads: tuple[int, int] = (2, 2), **more: Any) -> Own:
+    """Return attention of batches of 2; ``sizes``: queries, keys, elements of a key, and those of a value."""
+    queries, keys, size, *rest = sizes
+    query, key = T((2, heads[0], queries, size)), T((2, heads[1], keys, size))
+    value = T((2, heads[1], keys, *(rest or [size])))
+    return own("scaled_dot_product_attention", label, query, key, value, **more)
+
+
+def _mask(queries: int, keys: int, of: int, *heads: int) -> T:
+    """Return a mask of bools by which each query takes one key and one in so many others, or one alone."""
+    return T((*heads, queries, keys), f"keys/{keys}/{of}", "bool")
+
+
+# No number of queries or keys is a whole number of tiles, but in the first. Each query takes a key: what a row without
+# any is differs between versions of torch.
+_CONFIGURATIONS = (
+    _attention("tiles", (64, 64, 64)),
+    _attention("tiles_causal", (64, 64, 64), is_causal=True),
+    _attention("tail_of_keys", (8, 38, 64)),
+    _attention("tail_of_keys_masked", (8, 38, 64), attn_mask=_mask(8, 38, 3)),
+    _attention("one_query", (1, 70, 96)),
+    _attention("one_query_biased", (1, 70, 96), attn_mask=T((1, 70))),
+    _attention("many_keys", (1, 513, 64), attn_mask=_mask(1, 513, 2, 2, 1)),
+    _attention("past_tiles", (130, 257, 64)),
+    _attention("past_tiles_causal", (130, 257, 64), is_causal=True),
+    _attention("past_tiles_masked", (130, 257, 64), attn_mask=_mask(130, 257, 3)),
+    _attention("one_key_of_a_query", (130, 257, 64), attn_mask=_mask(130, 257, 0)),
+    _attention("past_tiles_biased", (130, 257, 64), attn_mask=T((2, 1, 130, 257))),
+    _attention("wide", (257, 130, 128)),
+    _attention("wide_causal", (257, 130, 128), is_causal=True),
+    _attention("wide_barred", (257, 130, 128), attn_mask=T((257, 130), "barred/130/3")),
+    _attention("other_values", (67, 131, 40, 72), is_causal=True, scale=0.25),
+    _attention("grouped_heads", (67, 131, 64), (4, 2), enable_gqa=True),
+    _attention("grouped_heads_causal", (131, 131, 32), (6, 2), is_causal=True, enable_gqa=True),
+    _attention("grouped_heads_masked", (67, 131, 64), (4, 1), attn_mask=_mask(67, 131, 3, 2, 1), enable_gqa=True),
+)
 
 FAMILY = Family(
     "attention",
@@ -34,4 +74,5 @@ FAMILY = Family(
         own("_scaled_dot_product_attention_math", "causal", T((1, 2, 4, 8)), T((1, 2, 4, 8)), T((1, 2, 4, 8)), None,
             0.0, True),
     ),
+    configurations=_CONFIGURATIONS,
 )  # fmt: skip

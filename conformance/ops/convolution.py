@@ -2,11 +2,85 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, Accumulation, Family, T, Tolerance, own, words
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.ops.family import EXACT, Accumulation, Family, Own, T, Tolerance, own, words
 
 _OTHER_DEVICE = {"cannot": "a kernel of one vendor's library; the CPU has none to compare with"}
 _I2, _W2, _B = T((2, 3, 6, 5)), T((4, 3, 3, 2)), T((4,))
 _I3, _W3 = T((2, 3, 5, 6, 4)), T((4, 3, 2, 3, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A configuration of a convolution: sizes, and what moves the window over them."""
+
+    label: str
+    channels: tuple[int, int]
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    groups: int = 1
+    batch: int = 2
+    stride: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
+    dilation: tuple[int, ...] = ()
+    bias: bool = True
+    more: tuple[int, ...] | None = None  # the output padding of a transposed convolution
+
+    def samples(self) -> Iterator[Own]:
+        """Yield a forward and a backward call."""
+        ones, zeros = (1,) * len(self.sizes), (0,) * len(self.sizes)
+        stride, padding, dilation = self.stride or ones, self.padding or zeros, self.dilation or ones
+        into, out = self.channels
+        first, second = (into, out) if self.more is not None else (out, into)
+        x, weight = T((self.batch, into, *self.sizes)), T((first, second // self.groups, *self.kernel))
+        how = (stride, padding, dilation, self.more is not None, self.more or zeros, self.groups)
+        yield own("convolution", self.label, x, weight, T((out,)) if self.bias else None, *how)
+        moved = zip(self.sizes, self.kernel, stride, padding, dilation, self.more or zeros, strict=True)
+        gradient = T((self.batch, out, *(self._moved(*of) for of in moved)))
+        sizes = (out,) if self.bias else None
+        yield own("convolution_backward", self.label, gradient, x, weight, sizes, *how, (True, True, self.bias))
+
+    def _moved(self, n: int, kernel: int, stride: int, padding: int, dilation: int, more: int) -> int:
+        """Return the size of the result in a dimension."""
+        window = dilation * (kernel - 1) + 1
+        if self.more is not None:
+            return (n - 1) * stride - 2 * padding + window + more
+        return (n + 2 * padding - window) // stride + 1
+
+
+# Of one to three dimensions: plain, in groups, of one channel each (depthwise), and with several results for a channel
+# (a multiplier). Batches of several images: a kernel for some of these may take the first alone.
+_WINDOWS = (
+    _Window("plain_1d", (3, 4), (17,), (3,), padding=(1,)),
+    _Window("long_1d", (5, 3), (1037,), (5,), batch=3, stride=(2,), padding=(2,)),
+    _Window("grouped_1d", (6, 4), (17,), (4,), 2, batch=3, stride=(2,), bias=False),
+    _Window("depthwise_1d", (5, 5), (19,), (3,), 5, padding=(2,), dilation=(2,)),
+    _Window("multiplier_1d", (3, 6), (13,), (3,), 3, batch=3),
+    _Window("one_by_one_1d", (5, 7), (11,), (1,), stride=(3,)),
+    _Window("transposed_groups_1d", (4, 6), (9,), (3,), 2, stride=(2,), padding=(1,), more=(1,)),
+    _Window("strided_2d", (3, 5), (9, 12), (3, 2), batch=3, stride=(2, 3), padding=(1, 0)),
+    _Window("dilated_2d", (3, 4), (11, 9), (2, 3), padding=(0, 2), dilation=(3, 2), bias=False),
+    _Window("one_by_one_2d", (5, 7), (6, 9), (1, 1), batch=3),
+    _Window("one_by_one_strided_2d", (5, 3), (7, 9), (1, 1), stride=(2, 3), padding=(1, 0)),
+    _Window("whole_2d", (3, 4), (5, 7), (5, 7), batch=3),
+    _Window("grouped_2d", (6, 9), (8, 7), (3, 2), 3, padding=(1, 0)),
+    _Window("grouped_strided_2d", (4, 6), (9, 11), (3, 3), 2, batch=3, stride=(1, 2), dilation=(2, 1), bias=False),
+    _Window("depthwise_2d", (5, 5), (9, 8), (3, 3), 5, batch=3, padding=(1, 1)),
+    _Window("depthwise_strided_2d", (4, 4), (10, 13), (2, 3), 4, stride=(2, 1), padding=(0, 2), dilation=(1, 2)),
+    _Window("multiplier_2d", (3, 6), (7, 9), (3, 2), 3, stride=(1, 2), padding=(0, 1), bias=False),
+    _Window("tiles_2d", (36, 70), (11, 13), (3, 3), padding=(1, 1)),
+    _Window("tiles_depthwise_2d", (67, 67), (19, 17), (3, 3), 67, batch=3, padding=(1, 1)),
+    _Window("transposed_depthwise_2d", (4, 4), (5, 6), (3, 2), 4, batch=3, stride=(2, 3), padding=(1, 0), more=(1, 2)),
+    _Window("strided_3d", (3, 4), (5, 7, 6), (2, 3, 2), stride=(1, 2, 1), padding=(0, 1, 1)),
+    _Window("one_by_one_3d", (5, 4), (3, 5, 4), (1, 1, 1), batch=3, bias=False),
+    _Window("whole_3d", (3, 2), (3, 4, 5), (3, 4, 5), batch=3),
+    _Window("grouped_3d", (6, 4), (6, 5, 7), (2, 2, 3), 2, padding=(0, 1, 0), dilation=(2, 1, 1)),
+    _Window("depthwise_3d", (5, 5), (5, 6, 4), (3, 3, 3), 5, batch=3, padding=(1, 1, 1)),
+    _Window("multiplier_3d", (3, 6), (5, 4, 6), (2, 3, 1), 3, stride=(2, 1, 2)),
+    _Window("transposed_groups_3d", (4, 6), (3, 4, 3), (2, 3, 2), 2, stride=(1, 2, 1), more=(0, 1, 0)),
+)
 
 FAMILY = Family(
     "convolution",
@@ -51,4 +125,5 @@ FAMILY = Family(
         own("mkldnn_convolution", "padded", _I2, _W2, _B, (1, 0), (1, 1), (1, 1), 1),
         own("conv_tbc", "padded", T((5, 2, 3)), T((3, 3, 4)), T((4,)), 1),
     ),
+    configurations=tuple(sample for window in _WINDOWS for sample in window.samples()),
 )  # fmt: skip

@@ -173,6 +173,9 @@ class Family:
     """Ops that share their facts, named by operator (``masked_fill``; in-place forms are meant) or pattern.
 
     ``but`` changes fields of the shared facts, by operator, pattern or overload; the most exact name wins.
+    ``samples`` are recorded, with their values. ``configurations`` are generated: ``normal`` is ``uniform``
+    there, and any other fill is one of :mod:`conformance.corpus.fills`. So they may be large, and a new one leaves the
+    recorded samples as they are.
     """
 
     name: str
@@ -180,6 +183,7 @@ class Family:
     facts: Mapping[str, Any] = field(default_factory=dict)
     but: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     samples: tuple[Own, ...] = ()
+    configurations: tuple[Own, ...] = ()
 
     def facts_of(self, overload: str) -> OpFacts:
         """The shared facts, with what is different for this overload."""

@@ -228,3 +228,19 @@ def test_runs_have_all_numbers_below_a_bound_one_after_the_other() -> None:
     stored = torch.tensor([4])
     assert fills.from_stored("runs/3", stored, 7, seed=1).tolist() == [0, 0, 0, 1, 1, 2, 2]
     assert fills.from_stored("runs/3", stored, 0, seed=1).tolist() == []
+
+
+def test_uniform_values_lie_between_minus_two_and_two_whatever_is_stored() -> None:
+    made = fills.from_stored("uniform", STORED, 1000, seed=1)
+    assert made.dtype == torch.float32
+    assert -2 <= float(made.min()) < -1.9 < 1.9 < float(made.max()) <= 2
+    assert torch.equal(made, fills.from_stored("uniform", torch.tensor([5]), 1000, seed=1))
+
+
+@pytest.mark.parametrize(("fill", "kept"), [("keys/37/3", 1), ("barred/37/3", 0.0)])
+def test_each_row_of_a_mask_has_a_key(fill: str, kept: float) -> None:
+    rows = fills.from_stored(fill, STORED, 29 * 37, seed=1).view(29, 37) == kept
+    assert bool(rows.any(1).all())
+    assert 0.25 < float(rows.float().mean()) < 0.45
+    alone = fills.from_stored(fill[:-1] + "0", STORED, 29 * 37, seed=1).view(29, 37) == kept
+    assert alone.sum(1).tolist() == [1] * 29

@@ -18,6 +18,7 @@ from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import (
     apart,
+    configured,
     counts,
     dims,
     dtypes,
@@ -38,7 +39,7 @@ from conformance.inventory import Overload, inventory
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
-    repeats.generate,
+    repeats.generate, configured.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]
