@@ -22,6 +22,7 @@ from conformance.corpus.vary import (
     counts,
     dims,
     dtypes,
+    grids,
     hard_values,
     index_lists,
     large,
@@ -39,7 +40,7 @@ from conformance.inventory import Overload, inventory
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
-    repeats.generate, configured.generate,
+    repeats.generate, configured.generate, grids.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]
