@@ -119,10 +119,12 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     if kind == "runs" and bound.isdigit():
         return torch.arange(count) * int(bound) // max(count, 1)
     if kind in ("keys", "barred"):
-        kept = _keys(count, *map(int, bound.split("/")), seed)
+        columns, of = map(int, bound.split("/"))
+        kept = _keys(count, columns, of, seed)
         return kept.to(torch.int64) if kind == "keys" else torch.where(kept, 0.0, float("-inf"))
     if kind == "rows":
-        at, (columns, of) = torch.arange(count), map(int, bound.split("/"))
+        at = torch.arange(count)
+        columns, of = map(int, bound.split("/"))
         return (at // columns + at % columns) % of
     raise ValueError(f"unknown fill {fill!r} for {count} elements: see the functions of {__name__}")
 
