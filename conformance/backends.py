@@ -41,7 +41,8 @@ class Backend(Protocol):
 
     name: str
     device: str  # e.g. "mydev:0"
-    # Optional: whether kernels keep subnormal numbers, in arguments and results. Without it they may be flushed to 0.
+    # Optional: whether kernels keep subnormal numbers of all dtypes, in arguments and results, or may flush them to 0.
+    # Without it the device is asked, once for each dtype.
     keeps_subnormals: bool
     # Optional: whether a process cannot use the device any more once a kernel has failed, as with CUDA. Bad arguments
     # may then end so. Without it, a device that is lost by an error is at fault.
@@ -131,7 +132,8 @@ class Capabilities:
         self._environments = getattr(backend, "environments", None)
         self._expected = getattr(backend, "expected", None)
         self._synchronize = getattr(backend, "synchronize", None)
-        self.keeps_subnormals = bool(getattr(backend, "keeps_subnormals", False))
+        self.keeps_subnormals: bool | None = getattr(backend, "keeps_subnormals", None)
+        self.subnormals: tuple[str, ...] = ()  # where the adapter does not say it: the dtypes whose are kept
         self.sticky_errors = bool(getattr(backend, "sticky_errors", False))
         self.threads = int(getattr(backend, "threads", 1))
         self.bare = isinstance(backend, BareDevice)

@@ -316,6 +316,7 @@ class Gate:
 
     failure: GateFailure | None = None  # of a primitive without which no cell can be judged
     limits: Mapping[str, GateFailure] = field(default_factory=dict)  # other broken primitives, by name
+    subnormals: tuple[str, ...] = ()  # the dtypes for which the device was asked, and keeps subnormal numbers
 
     def __bool__(self) -> bool:
         """Whether a primitive is broken."""
@@ -327,12 +328,13 @@ class Gate:
 
     def to_json(self) -> dict[str, Any]:
         limits = {name: asdict(found) for name, found in self.limits.items()}
-        return {"failure": asdict(self.failure) if self.failure else None, "limits": limits}
+        failure = asdict(self.failure) if self.failure else None
+        return {"failure": failure, "limits": limits, "subnormals": list(self.subnormals)}
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Gate:
         limits = {name: GateFailure(**found) for name, found in d["limits"].items()}
-        return Gate(GateFailure(**d["failure"]) if d["failure"] else None, limits)
+        return Gate(GateFailure(**d["failure"]) if d["failure"] else None, limits, tuple(d["subnormals"]))
 
 
 def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:

@@ -87,7 +87,7 @@ def judge(
     right: Op,
     wrong: Op | None = None,
     case: Case | None = None,
-    facts: OpFacts | None = None,
+    facts: OpFacts | Criteria | None = None,
     route: Route = Route.NATIVE,
     device: Device | None = None,
     values: ValueOf = value_of,
@@ -106,6 +106,6 @@ def judge(
         return (wrong or right)(*arguments, **named)
 
     vars(op)["_schema"] = getattr(right, "_schema", None)
-    criteria = Criteria(facts or OpFacts("misc"))
+    criteria = facts if isinstance(facts, Criteria) else Criteria(facts or OpFacts("misc"))
     judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, criteria, 20, context)
     return judge.judge(case or case_of())

@@ -7,6 +7,7 @@ from functools import cache
 from conformance.backends import Capabilities
 from conformance.calls.model import Call, RecordedTwins
 from conformance.inventory import call_of, route_of
+from conformance.judging import subnormals
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import criteria_of
@@ -22,7 +23,7 @@ def route(overload: str, device: str) -> Route:
 def judge_of(call: Call, backend: Capabilities) -> Judge:
     """Return a judge that uses the call's own storages."""
     twins, overload = RecordedTwins(call.storages), call.overload
-    criteria = criteria_of(overload, backend.keeps_subnormals)
+    criteria = criteria_of(overload, subnormals.kept(backend))
     return Judge(twins, backend, call_of(overload), route(overload, backend.device), criteria, DEFAULT_SEED)
 
 

@@ -92,7 +92,7 @@ class OtherValues:
         quieted = None if self._criteria.facts.moves else self._twins.quieted(case)
         if quieted is not None:
             yield QUIETED, self._call(quieted), None
-        flushed = None if self._criteria.subnormals or self._criteria.facts.moves else self._twins.flushed(case)
+        flushed = None if self._criteria.facts.moves else self._twins.flushed(case, self._criteria.subnormals)
         if flushed is not None:
             yield FLUSHED, self._call(flushed), None
         of_later = later_torch.outcome(case, self._twins, self._context)

@@ -12,6 +12,7 @@ from conformance import ops
 from conformance.judging import storages
 from conformance.judging.closeness import Closeness, widen
 from conformance.judging.oracle import CallOutcome
+from conformance.judging.subnormals import real
 from conformance.judging.twins import Argument
 from conformance.judging.views import torch_dtype, view
 from conformance.layouts import is_among
@@ -23,7 +24,7 @@ class Criteria:
     """The facts of one overload, asked by the position of a result."""
 
     facts: OpFacts
-    subnormals: bool = False  # the device keeps subnormal numbers
+    subnormals: frozenset[torch.dtype] = frozenset()  # the real dtypes whose subnormal numbers the device keeps
 
     @property
     def random(self) -> bool:
@@ -77,14 +78,15 @@ class Criteria:
         # A complex product or quotient is several rounded operations.
         ulps = tolerance.ulps * (4 if result.dtype.is_complex else 1)
         dtype = _computed_in(self.facts, expected, result)
+        kept = {real(one) for one in (result.dtype, dtype) if one} <= self.subnormals
         if tolerance.accumulation is Accumulation.CANCELS:
             magnitude = _magnitudes(expected, result.shape)
-            return Closeness(tolerance.cpu_multiple, ulps, magnitude=magnitude, dtype=dtype, subnormals=self.subnormals)
+            return Closeness(tolerance.cpu_multiple, ulps, magnitude=magnitude, dtype=dtype, subnormals=kept)
         terms = _terms(tolerance.accumulation, expected, result)
         accumulates = tolerance.accumulation not in _OF_ITS_OWN
         return Closeness(
             tolerance.cpu_multiple, ulps, accumulates, terms, accumulates and not tolerance.normwise, dtype=dtype,
-            subnormals=self.subnormals, signed_zeros=self.facts.signed_zeros,
+            subnormals=kept, signed_zeros=self.facts.signed_zeros,
             narrow=tolerance.accumulation is Accumulation.REPEATED,
         )  # fmt: skip
 
@@ -96,8 +98,8 @@ _FIRST_FACTORS = ("mat1", "mat", "batch1")
 
 
 @cache
-def criteria_of(overload: str, subnormals: bool = False) -> Criteria:
-    """The criteria of an overload, on a device that keeps subnormal numbers or not."""
+def criteria_of(overload: str, subnormals: frozenset[torch.dtype] = frozenset()) -> Criteria:
+    """The criteria of an overload, on a device that keeps the subnormal numbers of these dtypes."""
     return Criteria(ops.facts(overload), subnormals)
 
 

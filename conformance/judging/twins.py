@@ -6,7 +6,7 @@ The device side stands on four primitives only: allocate bytes, copy contiguous 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from conformance.corpus.model import (
 )
 from conformance.judging.bits import flush, make_quiet
 from conformance.judging.host_memory import same_bytes
+from conformance.judging.subnormals import real
 from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts
@@ -252,10 +253,14 @@ class Twins:
         found = [make_quiet(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
         return side if any(found) else None
 
-    def flushed(self, case: Case) -> Side | None:
-        """The arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none."""
+    def flushed(self, case: Case, kept: Collection[torch.dtype] = ()) -> Side | None:
+        """The arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none.
+
+        Those of the real dtypes ``kept`` stay.
+        """
         side = self.side(case, CPU)
-        found = [flush(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
+        may_be = (a for a in side.arguments if a.slot.pool and real(a.tensor.dtype) not in kept)
+        found = [flush(a.base, a.tensor.dtype) for a in may_be]
         return side if any(found) else None
 
     def spaced(self, case: Case) -> Side:

@@ -14,7 +14,7 @@ from conformance import contexts
 from conformance.contexts import Context
 from conformance.contexts.compiled import Compiled
 from conformance.inventory import call_of
-from conformance.judging import boundary, bringup, facts, programs
+from conformance.judging import boundary, bringup, facts, programs, subnormals
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import criteria_of
 from conformance.judging.twins import Twins
@@ -62,6 +62,18 @@ class CellRunner:
     def without(self, primitives: Sequence[str]) -> None:
         """Do without broken primitives in this process."""
         bringup.without(self.plan.backend, primitives)
+
+    def subnormal_dtypes(self) -> tuple[str, ...]:
+        """The dtypes for which the device is asked whether it keeps subnormal numbers."""
+        return subnormals.asked(self.plan.backend)
+
+    def keeps_subnormals(self, dtype: str) -> bool:
+        """Ask the device whether it keeps the subnormal numbers of a dtype; to be run in a child."""
+        return subnormals.keeps(self.plan.backend, dtype)
+
+    def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
+        """From now on, judge as a device that keeps the subnormal numbers of these dtypes."""
+        self.plan.backend.subnormals = tuple(dtypes)
 
     def print_stacks(self) -> None:
         """Have torch print this process's native stacks if a signal kills it."""
@@ -207,7 +219,7 @@ class CellRunner:
         overload, context = cell.overload, contexts.of(cell.layout)
         if self._judge is None or self._judge[0] != (overload, context):
             route = context.route(self.plan.inventory[overload].route)
-            criteria = criteria_of(overload, self.plan.backend.keeps_subnormals)
+            criteria = criteria_of(overload, subnormals.kept(self.plan.backend))
             criteria = replace(criteria, facts=context.facts(criteria.facts, overload))
             judge = Judge(self._twins, self.plan.backend, call_of(overload), route, criteria, self.plan.seed, context)
             self._judge = ((overload, context), judge)

@@ -56,25 +56,25 @@ class Pool:
     ) -> None:
         self._make = make
         self._complete = complete
-        self._broken: tuple[str, ...] = ()
+        self._known = Gate()
         self._workers: list[_Worker] = []
         for _ in range(jobs):
             self._workers.append(self._worker())
 
     def gate(self) -> Gate:
-        """Try the bring-up gate in one worker. All workers then do without the broken primitives."""
+        """Try the bring-up gate in one worker. All workers then work by its result."""
         worker = self._workers[0]
         worker.send(_GATE)
         while True:
             for message in worker.read():
-                return self._without(Gate.from_json(message["gate"]))
+                return self._tell(Gate.from_json(message["gate"]))
             if worker.ended:
                 return Gate(GateFailure(f"the worker that tried the gate ended: {worker.reap()}"))
 
-    def _without(self, gate: Gate) -> Gate:
-        self._broken = tuple(gate.limits)
+    def _tell(self, gate: Gate) -> Gate:
+        self._known = gate
         for worker in self._workers:
-            worker.without(self._broken)
+            worker.tell(gate)
         return gate
 
     def run(self, cells: Sequence[CellId]) -> Iterator[Observation | Gone]:
@@ -106,7 +106,7 @@ class Pool:
     def _worker(self) -> _Worker:
         pipes = [end for worker in self._workers if worker.requests >= 0 for end in (worker.requests, worker.replies)]
         worker = _Worker(self._make, self._complete, pipes)
-        worker.without(self._broken)
+        worker.tell(self._known)
         return worker
 
     def _replace(self, ended: _Worker, left: deque[CellId]) -> tuple[list[Gone], _Worker]:
@@ -150,10 +150,10 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):  # it ended: reading says so
             _write(self.requests, message)
 
-    def without(self, primitives: Sequence[str]) -> None:
-        """Have it do without these primitives of the bring-up gate."""
-        if primitives:
-            self.send(json.dumps({"without": list(primitives)}).encode())
+    def tell(self, gate: Gate) -> None:
+        """Have it do without the broken primitives of the bring-up gate, and judge by what the device keeps."""
+        if gate.limits or gate.subnormals:
+            self.send(json.dumps({"without": [*gate.limits], "subnormals": [*gate.subnormals]}).encode())
 
     def read(self) -> list[dict[str, Any]]:
         """Wait for messages and return them. Sets ``ended`` at the end of the pipe."""
@@ -245,6 +245,7 @@ class _Service:
                     self._tell(runner.searched(self.held) if self.held else None)
                 elif isinstance(asked := json.loads(request), dict):
                     runner.without(asked["without"])
+                    runner.count_on_subnormals(asked["subnormals"])
                 else:
                     for cell in asked:
                         self._run(runner, CellId(*cell))

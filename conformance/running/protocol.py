@@ -24,8 +24,9 @@ class Tried:
 class Work(Protocol):
     """The work of a child.
 
-    ``run``, ``checks``, ``precede``, ``reference``, ``kernels``, ``try_primitive``, ``without``, ``print_stacks``,
-    ``settle`` and ``settle_each_case`` are called in a child, the rest in its parent.
+    ``run``, ``checks``, ``precede``, ``reference``, ``kernels``, ``try_primitive``, ``without``, ``keeps_subnormals``,
+    ``count_on_subnormals``, ``print_stacks``, ``settle`` and ``settle_each_case`` are called in a child, the rest in
+    its parent.
     """
 
     def run(
@@ -68,6 +69,15 @@ class Work(Protocol):
 
     def without(self, primitives: Sequence[str]) -> None:
         """From now on, do without these primitives of the gate."""
+
+    def subnormal_dtypes(self) -> tuple[str, ...]:
+        """Return the dtypes for which the device is asked whether it keeps subnormal numbers."""
+
+    def keeps_subnormals(self, dtype: str) -> bool:
+        """Ask the device whether it keeps the subnormal numbers of a dtype."""
+
+    def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
+        """From now on, judge as a device that keeps the subnormal numbers of these dtypes."""
 
     def primitives(self) -> list[Tried]:
         """Return the gate's primitives, in order."""
@@ -132,6 +142,16 @@ def without_request(primitives: Sequence[str]) -> dict[str, Any]:
     return {"what": "without", "primitives": list(primitives)}
 
 
+def keeps_request(dtype: str) -> dict[str, Any]:
+    """Return the request for :meth:`Work.keeps_subnormals`."""
+    return {"what": "keeps", "dtype": dtype}
+
+
+def subnormals_request(dtypes: Sequence[str]) -> dict[str, Any]:
+    """Return the request for :meth:`Work.count_on_subnormals`."""
+    return {"what": "subnormals", "dtypes": list(dtypes)}
+
+
 SEARCH: dict[str, Any] = {"what": "search"}  # for leaks of host memory since the last search
 
 
@@ -148,6 +168,11 @@ class Server:
             return {"broken": self._work.try_primitive(request["index"])}
         if request["what"] == "without":
             self._work.without(request["primitives"])
+            return {}
+        if request["what"] == "keeps":
+            return {"keeps": self._work.keeps_subnormals(request["dtype"])}
+        if request["what"] == "subnormals":
+            self._work.count_on_subnormals(request["dtypes"])
             return {}
         if request["what"] == "search":
             self._searcher = self._searcher or Searcher()

@@ -40,10 +40,12 @@ from conformance.running.protocol import (
     Tried,
     Work,
     checks_request,
+    keeps_request,
     kernels_request,
     precede_request,
     primitive_request,
     reference_request,
+    subnormals_request,
     without_request,
 )
 from conformance.support.signals import signal_name
@@ -88,6 +90,7 @@ class Runner:
         self._batch = Batch() if searchable() else None
         self._baseline: list[Lost] | None = None  # leaks of a child before its first cell, once known
         self._without: tuple[str, ...] = ()
+        self._subnormals: tuple[str, ...] = ()
         self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
         self._failures = FailureInquiry(self._case_by_case, failures_s) if failures_s and not setting else None
         self._setting = setting
@@ -173,7 +176,10 @@ class Runner:
         self._children.close()
 
     def gate(self) -> Gate:
-        """Try the primitives of the bring-up gate, in children. Then do without those that are broken."""
+        """Try the primitives of the bring-up gate, in children. Then do without those that are broken.
+
+        Where all are tried, the device is also asked for which dtypes it keeps subnormal numbers.
+        """
         limits: dict[str, GateFailure] = {}
         child: Child | None = None
         for index, primitive in enumerate(self._work.primitives()):
@@ -195,11 +201,30 @@ class Runner:
             child = None
         self._child = child
         self.without(tuple(limits))
-        return Gate(None, limits)
+        self.count_on_subnormals(self._kept())
+        return Gate(None, limits, self._subnormals)
+
+    def _kept(self) -> tuple[str, ...]:
+        """Return the dtypes whose subnormal numbers the device keeps. No cell runs in a child that was asked."""
+        kept = []
+        for dtype in self._work.subnormal_dtypes():
+            self._child = self._child or self._fresh()
+            reply = self._child.ask(keeps_request(dtype), self._timeout)
+            if isinstance(reply, dict) and reply["keeps"]:
+                kept.append(dtype)
+            else:
+                self._drop()  # it may have died, or raised an error that later calls meet again
+        if kept:
+            self._drop()
+        return tuple(kept)
 
     def without(self, primitives: Sequence[str]) -> None:
         """Do without these primitives in all children from now on."""
         self._without = tuple(primitives)
+
+    def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
+        """In all children from now on, judge as a device that keeps the subnormal numbers of these dtypes."""
+        self._subnormals = tuple(dtypes)
 
     def _broken(self, primitive: Tried, reply: dict[str, Any] | ChildDeath | Hang) -> GateFailure | None:
         if isinstance(reply, dict):
@@ -213,6 +238,8 @@ class Runner:
         child = self._children.fresh()
         if self._without:
             child.ask(without_request(self._without), self._timeout)
+        if self._subnormals:
+            child.ask(subnormals_request(self._subnormals), self._timeout)
         return child
 
     def _limit(self, cell: CellId) -> float:

@@ -10,6 +10,7 @@ from conformance.corpus import fills
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import bits
 from conformance.judging.other_values import FLUSHED, HELD, LAYOUT, QUIETED
+from conformance.judging.tolerances import Criteria
 from conformance.ops.family import EXACT, OpFacts
 from conformance.plan.case import Case
 from conformance.plan.cases import cases
@@ -165,6 +166,14 @@ class TestSubnormalArgument:
 
     def test_a_device_that_takes_it_for_zero_is_not_wrong(self) -> None:
         assert judge(self.slope, self.of_flushed(self.slope), values=self.values).skipped == FLUSHED
+
+    def test_a_device_that_keeps_those_of_the_dtype_is_wrong(self) -> None:
+        def mismatches(dtype: torch.dtype) -> bool:
+            criteria = Criteria(OpFacts("misc"), frozenset({dtype}))
+            return bool(judge(self.slope, self.of_flushed(self.slope), None, criteria, values=self.values).mismatches)
+
+        assert mismatches(torch.float32)
+        assert not mismatches(torch.float16)
 
     def test_a_device_that_gives_a_third_number_for_it_is_wrong(self) -> None:
         wrong = self.of_flushed(lambda x: torch.where(x > 0, x + 5, x - 4))

@@ -31,6 +31,7 @@ class Stub:
 
     broken: Gate = field(default_factory=Gate)
     lacking: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     searches: bool = False
 
     def gate(self) -> Gate:
@@ -39,6 +40,9 @@ class Stub:
     def without(self, primitives: Sequence[str]) -> None:
         self.lacking = tuple(primitives)
 
+    def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
+        self.kept = tuple(dtypes)
+
     def observe(self, cell: CellId) -> Observation:
         if cell.overload == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -46,7 +50,9 @@ class Stub:
             raise ValueError(cell)
         if cell.overload == "sleeps":
             time.sleep(600)
-        return Observation(cell, "native", Status.PASS, os.getpid(), wall_ns=1000, reason=" ".join(self.lacking))
+        return Observation(
+            cell, "native", Status.PASS, os.getpid(), wall_ns=1000, reason=" ".join(self.lacking + self.kept)
+        )
 
     def searched(self, observation: Observation) -> Observation:
         return replace(observation, reason="searched")
@@ -108,11 +114,19 @@ def test_the_pool_runs_the_bringup_gate_in_a_worker() -> None:
         assert len(list(workers.run(CELLS))) == len(CELLS)
 
 
-def test_all_workers_and_new_ones_avoid_a_broken_primitive() -> None:
-    with pool(Stub(Gate(limits={"conj": GateFailure("conj: is wrong")}))) as workers:
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        (Gate(limits={"conj": GateFailure("conj: is wrong")}), "conj"),
+        (Gate(subnormals=("float16",)), "float16"),
+        (Gate(None, {"conj": GateFailure("conj: is wrong")}, ("float16",)), "conj float16"),
+    ],
+)
+def test_all_workers_and_new_ones_work_by_the_result_of_the_gate(gate: Gate, told: str) -> None:
+    with pool(Stub(gate)) as workers:
         workers.gate()
         found = [o for o in workers.run([op("dies"), *CELLS]) if isinstance(o, Observation)]
-    assert {o.reason for o in found} == {"conj"}
+    assert {o.reason for o in found} == {told}
     assert len(found) == len(CELLS)
 
 

@@ -42,6 +42,8 @@ class Work:
         self._route = route
         self.broken: dict[int, str] = {}
         self.lacking: tuple[str, ...] = ()
+        self.flushes: dict[str, str] = {}  # dtypes with how a device answers that does not keep subnormal numbers
+        self.kept: tuple[str, ...] = ()
         self.preceded: tuple[str, ...] = ()
         self.pending = ""  # an error of late work
         self.settles = False
@@ -97,6 +99,17 @@ class Work:
     def without(self, primitives: Sequence[str]) -> None:
         self.lacking = tuple(primitives)
 
+    def subnormal_dtypes(self) -> tuple[str, ...]:
+        return "float16", "float32", "float64"
+
+    def keeps_subnormals(self, dtype: str) -> bool:
+        if self.flushes.get(dtype) == "dies":
+            ctypes.string_at(0)
+        return dtype not in self.flushes
+
+    def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
+        self.kept = tuple(dtypes)
+
     def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
         return ""
 
@@ -119,6 +132,8 @@ class Work:
                 time.sleep(60)
             if what == "breaks":
                 raise ValueError(what)
+            if what == "needs float64" and self.kept != ("float64",):
+                ctypes.string_at(0)
             if what == "needs conj" and "conj" not in self.lacking:
                 ctypes.string_at(0)
             ran += 1
@@ -358,6 +373,17 @@ def test_cells_run_without_the_primitives_that_do_not_block_a_run() -> None:
     assert [*limits] == ["conj", "neg"]
     assert limits["conj"].headline == "conj (resolves): the process that tried it died: SIGSEGV"
     assert limits["neg"].headline == "neg: is wrong"
+    assert runner.observe(CELL).status is Status.PASS
+    runner.close()
+
+
+def test_cells_are_judged_by_the_subnormal_numbers_that_the_device_keeps() -> None:
+    work = Work("ok", "needs float64")
+    work.flushes = {"float16": "dies", "float32": "flushes"}
+    runner = Runner(work, 10)
+    gate = runner.gate()
+    assert not gate
+    assert gate.subnormals == ("float64",)
     assert runner.observe(CELL).status is Status.PASS
     runner.close()
 
