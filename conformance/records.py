@@ -347,6 +347,14 @@ def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """An overload without a kernel, and the cases of a cell in which the backend's own kernel ended by calling it."""
+
+    overload: str
+    cases: int
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Recorded facts of one cell. Whether a failure was expected is computed when the record is read."""
 
@@ -362,6 +370,7 @@ class Observation:
     raw_ns: int = 0  # the part of wall_ns inside the op calls of both sides
     compared: int = 0  # cases whose results, or whose errors on both sides, were compared
     script: str = ""  # a Python script that shows the first failing case without the suite, if it is short enough
+    lacking: tuple[Lacking, ...] = ()  # why cases of a native kernel were not compared
     partial: bool = False  # whether the cell passed with some of its cases alone, as the tier or ``--case`` has it
 
     @property
@@ -376,6 +385,7 @@ class Observation:
             "layout": self.cell.layout, "route": self.route, "status": self.status.value, "cases": self.cases,
             "compared": self.compared, "reason": self.reason, "signal": self.signal, "wall_ns": self.wall_ns,
             "cpu_ns": self.cpu_ns, "raw_ns": self.raw_ns, "script": self.script, "partial": self.partial,
+            "lacking": [asdict(one) for one in self.lacking],
             "failures": [failure.to_json() for failure in self.failures],
         }  # fmt: skip
 
@@ -396,4 +406,5 @@ class Observation:
             raw_ns=d["raw_ns"],
             script=d["script"],
             partial=bool(d.get("partial")),  # runs of older versions do not say
+            lacking=tuple(Lacking(**one) for one in d.get("lacking") or ()),
         )

@@ -35,6 +35,7 @@ from conformance.judging.twins import CPU, DeviceLacks, Side, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
 from conformance.plan.case import Case
 from conformance.records import Mismatch
+from conformance.torch_versions import lacking_operator
 from conformance.vocabulary import Check, Fact, Route
 
 #: Layouts in which draws alone are made again: nothing else compares their values.
@@ -62,6 +63,7 @@ class CaseResult:
 
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: str = ""
+    lacks: str = ""  # of a skipped case of a native kernel: the overload without a kernel that it calls
     tainted: bool = False  # the process is not to be trusted any more: CPU may have written where it should not
     raw_ns: int = 0  # inside the calls of both sides
     left_out: str = ""  # of a scenario: what could not be compared, although the rest was
@@ -309,7 +311,7 @@ class Judge:
         found = device_memory.damage(self._backend, actual) + changed
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
         if refused and not found:
-            return CaseResult(skipped=first_line(actual.error))
+            return CaseResult(skipped=first_line(actual.error), lacks=self._lacks(case, actual.error))
         returned = expected.error is None and actual.error is None
         if expected.error is None and actual.error is not None:
             self._need_dtypes(case, expected, actual.error)
@@ -331,6 +333,14 @@ class Judge:
             again = partial(self._on_device, case), partial(self.reference.again, case)
             found = repetition.foreign_draws(actual, self._criteria, self._call.seed, *again, distribution.FEW_CALLS)
         return CaseResult(found, tainted=bool(changed))
+
+    def _lacks(self, case: Case, error: BaseException | None) -> str:
+        """Return the overload without a kernel at which a native kernel ended, "" if that is not known.
+
+        In a context, torch itself calls further operators.
+        """
+        named = lacking_operator(str(error)) if self._route is Route.NATIVE and not self._context.name else ""
+        return named if named != case.cell.overload else ""
 
     def _watched(self, case: Case) -> Ambient | None:
         """Return what is read around the device's call. A context may set what is watched, so there it is None."""

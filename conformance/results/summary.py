@@ -14,6 +14,7 @@ from conformance.results.store import Manifest
 from conformance.vocabulary import Status
 
 _TOP = 10
+_CALLERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Ite
         "collected": facts.collected,
         "by_status": by_status(observations),
         "coverage": coverage(observations, targets),
+        "lacking": lacking(observations),
         "cells": len(observations),
         "cases": sum(o.cases for o in observations),
         "wall_s": round(facts.wall_s, 3),
@@ -113,6 +115,21 @@ def coverage(observations: Iterable[Observation], targets: Iterable[Target]) -> 
     }
 
 
+def lacking(observations: Iterable[Observation]) -> list[dict[str, Any]]:
+    """Return the overloads without a kernel that native kernels call, most cases that were not compared first.
+
+    Of each, the number of these cases, and the overloads whose kernels they are.
+    """
+    cases: Counter[str] = Counter()
+    callers: dict[str, set[str]] = defaultdict(set)
+    for o in observations:
+        for one in o.lacking:
+            cases[one.overload] += one.cases
+            callers[one.overload].add(o.cell.overload)
+    found = sorted(cases.items(), key=lambda item: (-item[1], item[0]))
+    return [{"overload": name, "cases": n, "callers": sorted(callers[name])} for name, n in found]
+
+
 def imbalance(summary: dict[str, Any]) -> str:
     """Empty when collected is the sum over statuses; else how many cells are lost, or were counted twice."""
     collected, counted = summary["collected"], sum(summary["by_status"].values())
@@ -127,7 +144,8 @@ def text(summary: dict[str, Any], observations: Iterable[Observation], results: 
     ran = list(observations)
     parts = [
         _limits(summary), causes_text.text(causes.of_run(ran), backend), _failures(ran), _unrepeated(ran),
-        unimplemented.text(unimplemented.of_summary(summary)), _coverage(summary["coverage"], results),
+        unimplemented.text(unimplemented.of_summary(summary)), _lacking(summary),
+        _coverage(summary["coverage"], results),
         _schemas(summary), _figures(summary), _accounting(summary),
     ]  # fmt: skip
     return "\n".join([*(part for part in parts if part), f"results: {results}/"])
@@ -137,6 +155,24 @@ def _limits(summary: dict[str, Any]) -> str:
     """The broken primitives that the run did without, and how many cells need each."""
     found = summary.get("limits", ())
     return "\n".join(f"BROKEN: {limit['headline']}; {limit['cells']} cells not reached" for limit in found)
+
+
+def _lacking(summary: dict[str, Any]) -> str:
+    """What native kernels call and the backend lacks, and how many cases were not compared for it."""
+    found = summary.get("lacking", ())
+    if not found:
+        return ""
+    total = sum(one["cases"] for one in found)
+    lines = [f"not compared: {total} cases in which a native kernel calls an overload that the backend lacks:"]
+    lines += [f"  {one['overload']}: {one['cases']} cases of {_listed(one['callers'])}" for one in found[:_TOP]]
+    if len(found) > _TOP:
+        lines.append(f"  ... and {len(found) - _TOP} overloads more, see `lacking` in the summary")
+    return "\n".join(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _CALLERS} more" if len(names) > _CALLERS else ""
+    return ", ".join(names[:_CALLERS]) + more
 
 
 def _reason(target: Target, seen: Counter[str]) -> str:

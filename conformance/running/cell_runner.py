@@ -6,6 +6,7 @@ import gc
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,7 +24,7 @@ from conformance.plan import scaled
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.case import Case
 from conformance.plan.plan import Plan
-from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observation, PlacedArgument
+from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Lacking, Observation, PlacedArgument
 from conformance.running.late_errors import late_error
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
@@ -257,6 +258,7 @@ class _Tally:
         self.cases = 0
         self.tainted = False
         self.reason = ""  # why the first case that could not be compared could not
+        self.lacking: Counter[str] = Counter()  # skipped cases, by the overload that a native kernel lacks
         self.left_out = ""  # what of a scenario could not be compared
         self._failures: list[CaseFailure] = []
         self._failing = 0
@@ -284,6 +286,7 @@ class _Tally:
         self.left_out = self.left_out or result.left_out
         self.tainted |= result.tainted
         if result.skipped:
+            self.lacking.update(filter(None, [result.lacks]))
             return
         self.compared += 1
         if result.mismatches:
@@ -316,4 +319,5 @@ class _Tally:
             cpu_ns=time.process_time_ns() - self._cpu,
             raw_ns=self.raw_ns,
             compared=self.compared,
+            lacking=tuple(Lacking(*one) for one in sorted(self.lacking.items())),
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.records import CaseFailure, Death, Mismatch, Observation, PlacedArgument
+from conformance.records import CaseFailure, Death, Lacking, Mismatch, Observation, PlacedArgument
 from conformance.running import crash_log
 from conformance.running.child import Death as ChildDeath
 from conformance.running.child import Hang
@@ -134,8 +135,16 @@ def merge(parts: list[Observation], left: int) -> Observation:
         signal=_first(p.signal for p in parts),
         partial=status is Status.PASS and any(p.partial for p in parts),
         script=_first(p.script for p in parts),
+        lacking=_added(parts),
         **sums,
     )
+
+
+def _added(parts: Iterable[Observation]) -> tuple[Lacking, ...]:
+    cases: Counter[str] = Counter()
+    for one in (one for part in parts for one in part.lacking):
+        cases[one.overload] += one.cases
+    return tuple(Lacking(*one) for one in sorted(cases.items()))
 
 
 def _first(texts: Iterable[str]) -> str:

@@ -227,6 +227,12 @@ def cannot_functionalize(message: str) -> bool:
     return found is not None and not has_own_kernel(found[1], "Functionalize")
 
 
+def lacking_operator(message: str) -> str:
+    """Return the overload for which the dispatcher found no kernel, by its error; "" for another error or namespace."""
+    found = re.match(r"Could not run 'aten::([\w.]+)' with arguments from the '\w+' backend", message)
+    return found[1] if found else ""
+
+
 def has_out(schema: str) -> bool:
     """Whether a schema has arguments that are written and are no ``self`` of an in-place op."""
     return bool(re.search(r"!\)(\[\])? (?!self\b)\w+", schema.partition("->")[0]))

@@ -52,6 +52,24 @@ def test_not_implemented_fails_only_for_a_registered_kernel() -> None:
     assert [m.check for m in judge(third, lacking, route=Route.NATIVE).mismatches] == [Check.ERROR_PARITY]
 
 
+@pytest.mark.parametrize(
+    ("named", "route", "lacks"),
+    [
+        ("_foo.out", Route.NATIVE, "_foo.out"),
+        ("hand", Route.NATIVE, ""),  # the overload itself, of another layout of tensors
+        ("_foo.out", Route.COMPOSITE, ""),
+    ],
+)
+def test_a_skipped_case_names_the_overload_without_a_kernel_that_a_native_kernel_calls(
+    named: str, route: Route, lacks: str
+) -> None:
+    def lacking(x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError(f"Could not run 'aten::{named}' with arguments from the 'PrivateUse1' backend. This")
+
+    found = judge(third, lacking, route=route)
+    assert (found.lacks, found.mismatches, bool(found.skipped)) == (lacks, [], True)
+
+
 @pytest.mark.parametrize("axis", ["sizes", "variants"])
 def test_draws_of_a_generated_sample_are_compared_by_their_distribution(axis: str) -> None:
     made = replace(sample("hand", slot(0, "self", (64,)), DeviceArg(), dtypes=("float32",)), axis=axis)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import expecttest
 
-from conformance.records import LeftOut, Repeats, Repetition
+from conformance.records import Lacking, LeftOut, Repeats, Repetition
 from conformance.results import summary
 from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import Status
@@ -87,7 +87,7 @@ def test_the_summary_has_exactly_the_agreed_fields() -> None:
     made = summary.summarize(FACTS, CELLS, TARGETS)
     assert set(made) == {
         "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
-        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas",
+        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas", "lacking",
     }  # fmt: skip
     assert set(made["by_status"]) == {s.value for s in Status}
     assert (made["cells"], made["cases"], made["raw_call_share"]) == (6, 8, 0.6)
@@ -111,6 +111,21 @@ def test_an_overload_of_which_one_case_was_compared_counts_by_its_route() -> Non
         "native": {"compared": 2, "total": 2},
         "unsupported": {"compared": 0, "total": 1},
     }
+
+
+def test_the_end_of_a_run_names_each_overload_that_native_kernels_lack_once() -> None:
+    cells = [
+        observed(f"op{i}", lacking=(Lacking("_foo.out", 2), *([Lacking("arange", 40)] * (i == 5)))) for i in range(6)
+    ]
+    made = summary.summarize(FACTS, cells, TARGETS)
+    assert made["lacking"][0] == {"overload": "arange", "cases": 40, "callers": ["op5"]}
+    lines = summary.text(made, cells, "results/lane", "demo").splitlines()
+    assert lines[:3] == [
+        "not compared: 52 cases in which a native kernel calls an overload that the backend lacks:",
+        "  arange: 40 cases of op5",
+        "  _foo.out: 12 cases of op0, op1, op2, op3 and 2 more",
+    ]
+    assert "not compared" not in summary.text(summary.summarize(FACTS, CELLS, TARGETS), CELLS, "results/lane", "demo")
 
 
 def test_accounting_balances_or_says_how_many_are_lost_or_doubled() -> None:

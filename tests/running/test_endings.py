@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.records import Observation
+from conformance.records import Lacking, Observation
 from conformance.running.endings import merge
 from conformance.vocabulary import CellId, Status
 
@@ -39,3 +39,9 @@ def test_a_merged_observation_counts_the_deaths_and_no_other_part() -> None:
     hung = Observation(CELL, "native", Status.TIMEOUT, 1)
     tainted = Observation(CELL, "native", Status.PASS, 1)
     assert merge([tainted, dead, tainted, hung, dead], 4).reason == "4 more cases not run after 3 deaths"
+
+
+def test_a_merged_observation_adds_up_the_cases_that_end_at_an_overload_without_a_kernel() -> None:
+    found = ((Lacking("_foo", 2), Lacking("a", 1)), (), (Lacking("_foo", 3),))
+    parts = [Observation(CELL, "native", Status.PASS, 4, lacking=lacking) for lacking in found]
+    assert merge(parts, 0).lacking == (Lacking("_foo", 5), Lacking("a", 1))

@@ -25,6 +25,7 @@ COLUMNS = {
     "family": "VARCHAR", "overload": "VARCHAR", "dtype": "VARCHAR", "layout": "VARCHAR", "route": "VARCHAR",
     "status": "VARCHAR", "cases": "BIGINT", "compared": "BIGINT", "reason": "VARCHAR", "signal": "VARCHAR",
     "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR", "partial": "BOOLEAN",
+    "lacking": "STRUCT(overload VARCHAR, cases BIGINT)[]",
     "failures": (
         'STRUCT("case" VARCHAR, "check" VARCHAR, mismatches VARCHAR, arguments VARCHAR, death VARCHAR, '
         "calls VARCHAR[], trouble VARCHAR, older VARCHAR, boundary VARCHAR, repetition VARCHAR)[]"

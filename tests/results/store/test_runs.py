@@ -19,6 +19,7 @@ from conformance.records import (
     CaseFailure,
     Death,
     DeathFinding,
+    Lacking,
     LeftOut,
     Mismatch,
     PlacedArgument,
@@ -73,7 +74,7 @@ def test_every_part_of_a_failure_comes_back(tmp_path: Path) -> None:
         boundary=Boundary(1025, 1024, 4096, 32, True, (1056,)),
         repetition=Repetition(Repeats.ORDERED, (0, 5), ("a", "b"), (5, 5), LeftOut.ORDER, "flaky"),
     )  # fmt: skip
-    cell = replace(CELLS[0], failures=(failure,))
+    cell = replace(CELLS[0], failures=(failure,), lacking=(Lacking("_foo.out", 3), Lacking("arange", 1)))
     with store.Writer(tmp_path / LANE, ran := manifest(collected=1)) as writer:
         writer.append(cell)
         writer.finish({})
@@ -86,7 +87,8 @@ def as_version_2(run: runs.Closed) -> runs.Closed:
     file = run.directory / runs.PARQUET
     file.chmod(0o644)
     with parquet.database() as db:
-        rows = f"SELECT * EXCLUDE (partial) REPLACE ({texts} AS failures) FROM read_parquet({parquet.quoted(file)})"
+        newer, table = "partial, lacking", parquet.quoted(file)
+        rows = f"SELECT * EXCLUDE ({newer}) REPLACE ({texts} AS failures) FROM read_parquet({table})"
         db.execute(f"CREATE TABLE old AS {rows}")
         db.execute(f"COPY old TO {parquet.quoted(file)} (FORMAT parquet)")
     data = file.read_bytes()
