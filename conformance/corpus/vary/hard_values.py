@@ -34,6 +34,7 @@ ARGUMENTS = 3  # at most so many arguments of a sample, one at a time
 LIMITS = ("", "/nonzero", "/positive")
 _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4800  # elements, more than their pairs
+_MANY = 5003  # elements: several blocks of vectors, and a tail
 _SPARSE = 7 * _ONE
 _LONG = 2 * _ONE + 3  # elements of a row
 # Values that all elements of an argument have, by the base of the sample; and those of one that has a single element.
@@ -178,8 +179,9 @@ class _Varied:
                 yield from self._with_arguments(slot, "hard/0" if hard else "hard/sparse")
             elif hard and self._pointwise:
                 yield from self._times_zero(slot)
-        if self._pointwise and len(slots) > 1:
-            yield from self._hard(slots[:2], _PAIRS)
+        if self._pointwise:
+            pairs = self._hard(slots[:2], _PAIRS) if len(slots) > 1 else []
+            yield from pairs or self._in_many_elements(slots[:1])
         if not self._pointwise:
             yield from self._refused()
 
@@ -259,13 +261,22 @@ class _Varied:
             slots = [s for s in self._source.tensors if s.name == name and s.argument not in self._fixed]
             yield from self._hard(slots, _ONE) if slots else ()
 
-    def _hard(self, slots: Sequence[TensorSlot], elements: int) -> list[Sample]:
+    def _in_many_elements(self, slots: Sequence[TensorSlot]) -> list[Sample]:
+        """Return samples of many hard elements: a kernel may have another loop for those than for few.
+
+        In two dtypes alone: the loops are the same for all of a width.
+        """
+        return self._hard(slots, _MANY, ".many", tuple({self._dtypes[0]: 0, self._dtypes[-1]: 0})) if slots else []
+
+    def _hard(
+        self, slots: Sequence[TensorSlot], elements: int, more: str = "", dtypes: tuple[str, ...] = ()
+    ) -> list[Sample]:
         """Return samples in which every element of some arguments is hard; none unless results have their shape."""
         large = self._enlarged(slots, elements)
         ran = self._trials.run(large, self._dtypes[0]) if large else None
         if large is None or ran is None or any(shape != large.tensors[slots[0].index].shape for shape in ran.shapes):
             return []
-        return self._made(large, {s.index: f"hard/{i}" for i, s in enumerate(slots)})
+        return self._made(large, {s.index: f"hard/{i}" for i, s in enumerate(slots)}, more, dtypes)
 
     def _with_arguments(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
         """Yield samples with hard values in which an argument that is no tensor has another value."""

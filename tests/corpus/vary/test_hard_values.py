@@ -44,6 +44,14 @@ def test_a_pointwise_op_gets_every_pair_of_hard_values() -> None:
         assert torch.cat((a, b), 1).unique(dim=0).shape[0] == n * n
 
 
+def test_a_pointwise_op_of_one_tensor_gets_hard_values_in_many_elements_too() -> None:
+    (many,) = (s for s in made("exp") if s.name.endswith(".many") and s.base == "float32")
+    assert many.dtypes == ("float32", "bfloat16")
+    assert many.tensors[0].numel >= 5003
+    assert values(many, "self", "float32").view(-1)[4096:].isnan().any()
+    assert not [s for o in ("add.Tensor", "sum.dim_IntList") for s in made(o) if s.name.endswith(".many")]
+
+
 def test_a_reduction_keeps_most_rows_free_of_nan() -> None:
     (sample, *_) = (s for s in made("sum.dim_IntList") if s.base == "float32")
     (slot,) = sample.tensors
