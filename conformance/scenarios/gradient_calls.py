@@ -84,8 +84,10 @@ def where_gradients_are_computed(device: str) -> Results:
         "gradient_in_it": nested,
     }
     ways = {"plain": (False, False), "on_a_stream": (True, False), "behind_an_error": (True, True)}
-    properties = {f"{n}.{way}": partial(asked, ask, *how) for n, ask in asks.items() for way, how in ways.items()}
-    return held(device, properties | {f"{name}.of_threads": partial(of_threads, ask) for name, ask in asks.items()})
+    return held(device, {
+        **{f"{name}.{way}": partial(asked, ask, *how) for name, ask in asks.items() for way, how in ways.items()},
+        **{f"{name}.of_threads": partial(of_threads, ask) for name, ask in asks.items()},
+    })  # fmt: skip
 
 
 @scenario(exact=True, area="training")
@@ -103,7 +105,7 @@ def errors_of_gradients(device: str) -> Results:
 
     wrongs: dict[str, tuple[type[Exception], str, Callable[[torch.Tensor], object]]] = {
         "of_a_class": (Own, "wanted", lambda _: _raise(Own("wanted"))),
-        "of_python": (KeyError, "wanted", lambda _: {}["wanted"]),
+        "of_python": (KeyError, "wanted", lambda _: _raise(KeyError("wanted"))),
         "not_implemented": (NotImplementedError, "wanted", lambda _: _raise(NotImplementedError("wanted"))),
         "of_memory": (RuntimeError, "", too_large),
         "of_shapes": (RuntimeError, "", misfit),

@@ -61,7 +61,7 @@ def what_is_pinned(device: str) -> Results:
 
     def is_pinned(made: Callable[[], torch.Tensor]) -> bool:
         accelerator(device)  # torch pins memory for its accelerator alone
-        return made().is_pinned()
+        return bool(made().is_pinned())
 
     def refuses() -> bool:
         accelerator(device)

@@ -91,8 +91,8 @@ def operands_on_both_sides(device: str) -> Results:
             return True
         wanted = call(a, b)
         if not isinstance(wanted, torch.Tensor) or not isinstance(found, torch.Tensor):
-            return found == wanted
-        return found.shape == wanted.shape and torch.allclose(found.cpu(), wanted)
+            return bool(found == wanted)
+        return bool(found.shape == wanted.shape and torch.allclose(found.cpu(), wanted))
 
     return held(device, {
         f"{name}_{'host' if host_first else 'device'}_first": partial(is_right, *of, host_first)

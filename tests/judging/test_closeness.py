@@ -188,8 +188,8 @@ def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Closenes
     for tensor in (true, theirs, ours):
         if pick(0, 0, 1):
             tensor[int(pick(0, 1, 2))] = pick(0, INF, -INF)
-    bounds = {"componentwise": bool(pick(0, 1)), "magnitude": pick(0, 3)}
-    closeness = Closeness(pick(0.5, 1, 4), pick(0, 1, 4), bool(pick(0, 1)), int(pick(1, 30)), **bounds)
+    multiple, ulps, accumulates, terms = pick(0.5, 1, 4), pick(0, 1, 4), bool(pick(0, 1)), int(pick(1, 30))
+    closeness = Closeness(multiple, ulps, accumulates, terms, bool(pick(0, 1)), pick(0, 3))
     return theirs, ours, true, closeness
 
 
