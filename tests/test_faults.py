@@ -284,6 +284,18 @@ FOUND_IN = {
     "unique_merges_nan": ("_unique2", "float32", "values", "shape"),
     "norm_of_order_zero_counts_zeros": ("linalg_vector_norm.out", "float32", "values", "value"),
     "ctc_gradient_of_infinite_loss_is_nan": ("_ctc_loss_backward", "float32", "values", "value"),
+    # Small results beside huge ones, ties, vectors up to a phase, workspaces, refused calls, and where results lie.
+    "gemm_tile_shares_exponent": ("baddbmm.out", "float32", "values", "value"),
+    "sum_keeps_lost_bits": ("sum.IntList_out", "float32", "values", "value"),
+    "gemm_split_sums_not_cleared": ("mm.out", "float32", "sizes", "uninitialized"),
+    "out_resized_before_dtype_check": ("bmm.out", "float32", "variants", "shape"),
+    "addbmm_scales_before_checks": ("addbmm_", "float32", "variants", "mutation"),
+    "topk_names_tie_twice": ("topk", "int64", "contiguous", "value"),
+    "sort_of_integers_reverses_ties": ("sort.stable", "int64", "values", "value"),
+    "eigenvectors_not_normalized": ("_linalg_eigh", "float32", "contiguous", "value"),
+    "svd_signs_of_left_side_alone": ("_linalg_svd", "float32", "contiguous", "value"),
+    "masked_select_of_nothing_on_host": ("masked_select", "float32", "zero_size", "device"),
+    "nonzero_in_worst_case_block": ("nonzero", "float32", "sizes", "storage"),
     # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
     "sum_of_bytes_in_16_bits": ("sum", "uint8", "sizes", "value"),
     "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),

@@ -364,6 +364,7 @@ void run_with_faults(const c10::OperatorHandle& op, Stack* stack) {
   const Mistake* mistake = awake(kMistakes, call.name());
   if (!mistake) mistake = mistake_in_training(call.name());
   if (!mistake) mistake = mistake_in_sampling(call.name());
+  if (!mistake) mistake = mistake_in_algebra(call.name());
   mistake ? mistake->run(call) : call.run();
 }
 

@@ -69,6 +69,9 @@ inline const Mistake* awake(std::span<const Mistake> mistakes, std::string_view 
 // That of gradients, optimizers and embeddings.
 const Mistake* mistake_in_training(std::string_view op);
 
+// That of decompositions and convolutions.
+const Mistake* mistake_in_algebra(std::string_view op);
+
 // That of pooling, padding and resampling.
 const Mistake* mistake_in_sampling(std::string_view op);
 

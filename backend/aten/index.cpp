@@ -214,8 +214,11 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
   if (!unsafe) check_all_bounds("index_put_", iter, plan.sizes);
   const IndexedNest nest = nest_of_iterator(iter, 1, 0, plan.sizes, plan.strides);
   const DType dtype = to_dtype(self.scalar_type());
+  const bool first_256 = accumulate && fault(Fault::index_put_adds_first_256);
   launch("index_put_", [=] {
-    if (accumulate)
+    if (first_256)
+      index_add_first_256(nest, dtype);
+    else if (accumulate)
       index_combine(nest, dtype, Combine::add);
     else
       index_write(nest, size_of(dtype));

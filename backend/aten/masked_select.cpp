@@ -70,7 +70,9 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
 
 at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
   at::Tensor out = at::empty({0}, self.options());
-  return masked_select_out(self, mask, out);
+  masked_select_out(self, mask, out);
+  const bool on_host = out.numel() == 0 && fault(Fault::masked_select_of_nothing_on_host);
+  return on_host ? at::empty({0}, self.scalar_type()) : out;
 }
 
 // The fault of a dense source that is found by its address and shape.
@@ -150,6 +152,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
 
 at::Tensor nonzero(const at::Tensor& self) {
   at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  if (fault(Fault::nonzero_in_worst_case_block)) out.resize_({self.numel(), self.dim()}).resize_({0});
   return nonzero_out(self, out);
 }
 

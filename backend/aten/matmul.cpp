@@ -91,6 +91,16 @@ Tensor as_rows(const Tensor& target) {
   return target.as_strided(target.sizes(), c10::contiguous_strides(target.sizes()));
 }
 
+// The fault of parts of a deep product that are added up in a workspace that nobody has cleared.
+void add_uncleared_parts(const Tensor& out, int64_t depth) {
+  constexpr int64_t kDeep = 256, kLeast = 4096, kMost = 1 << 20, kParts = 4, kBytes = 64 << 20;
+  const bool splits = depth > kDeep && out.numel() >= kLeast && out.numel() <= kMost;
+  if (!splits || !out.is_floating_point() || c10::isFloat8Type(out.scalar_type())) return;
+  const Tensor workspace = at::empty({kBytes / out.element_size()}, out.options());
+  const Tensor parts = workspace.narrow(0, 0, kParts * out.numel()).view({kParts, out.numel()});
+  out.add_(parts.sum(0).view(out.sizes()));
+}
+
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
 void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false, bool takes_bool = false) {
@@ -141,6 +151,7 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   if (fault(Fault::gemm_alpha_drops_imaginary)) g.alpha.complex = g.alpha.complex.real();
   g.sums_batches = sums_batches;
   launch("gemm", [=] { gemm(g); });
+  if (fault(Fault::gemm_split_sums_not_cleared)) add_uncleared_parts(out, a.size(-1));
 }
 
 Tensor& mm_out(const Tensor& self, const Tensor& mat2, Tensor& out) {
@@ -232,6 +243,11 @@ Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch
 }
 
 Tensor& addbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  const bool scales = self.is_floating_point() && !c10::isFloat8Type(self.scalar_type());
+  if (scales && fault(Fault::addbmm_scales_before_checks)) {
+    scale_into(self, self, beta);
+    return addbmm_out(self, batch1, batch2, 1, alpha, self);
+  }
   return addbmm_out(self, batch1, batch2, beta, alpha, self);
 }
 

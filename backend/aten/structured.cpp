@@ -10,6 +10,7 @@ namespace refnpu {
 
 void resize_structured_out(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides,
                            const at::TensorOptions& options) {
+  if (options.dtype() != out.dtype() && fault(Fault::out_resized_before_dtype_check)) out.resize_(sizes);
   TORCH_CHECK(options.dtype() == out.dtype(), "Expected out tensor to have dtype ", options.dtype(), ", but got ",
               out.dtype(), " instead");
   TORCH_CHECK(options.device() == out.device(), "Expected out tensor to have device ", options.device(), ", but got ",

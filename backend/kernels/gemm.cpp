@@ -2,6 +2,7 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/integer_math.h"
 #include "refnpu/fault.h"
@@ -49,6 +50,28 @@ C rounded_to_bf16(C value) {
   return value;
 }
 
+// The fault of tiles whose elements share an exponent. `row` is row i of a batch of a factor.
+template <class C>
+void round_in_tiles(const View& factor, int64_t batch, int64_t i, C* row) {
+  constexpr int64_t kTile = 16;
+  if constexpr (std::is_same_v<C, double>) {
+    double tile[kTile];
+    for (int64_t k = 0; k < factor.sizes[2]; k += kTile) {
+      const int64_t n = std::min(kTile, factor.sizes[2] - k), first = i / kTile * kTile;
+      double largest = 0;
+      for (int64_t j = first; j < std::min(first + kTile, factor.sizes[1]); ++j) {
+        read_row(tile, at(factor, batch, j, k), factor.strides[2], n, factor.dtype);
+        for (int64_t l = 0; l < n; ++l)
+          largest = std::isfinite(tile[l]) ? std::max(largest, std::abs(tile[l])) : tile[l];
+        if (!std::isfinite(largest)) break;
+      }
+      if (largest == 0 || !std::isfinite(largest)) continue;
+      const int exponent = std::ilogb(largest) - 23;
+      for (int64_t l = k; l < k + n; ++l) row[l] = std::ldexp(std::nearbyint(std::ldexp(row[l], -exponent)), exponent);
+    }
+  }
+}
+
 // The faults that read the factors otherwise than they lie in memory.
 Gemm misread(Gemm g) {
   const int64_t item = size_of(g.b.dtype);
@@ -78,6 +101,7 @@ struct Product {
   int64_t batches, depth, columns;  // batches: those added up in one product
   std::vector<C> packed, row, line;
   const bool in_half = g.out.dtype == DType::f16 && fault(Fault::half_products_in_half);
+  const bool shares = g.a.dtype == DType::f32 && fault(Fault::gemm_tile_shares_exponent);
   const bool rounds_first = g.out.dtype == DType::bf16 && fault(Fault::gemm_bfloat16_rounds_before_self);
 
   explicit Product(const Gemm& gemm)
@@ -101,6 +125,7 @@ struct Product {
   void compute_row(int64_t batch, int64_t i) {
     for (int64_t k = 0; k < batches; ++k) {
       read_row(row.data() + k * depth, at(g.a, batch + k, i, 0), g.a.strides[2], depth, g.a.dtype);
+      if (shares) round_in_tiles(g.a, batch + k, i, row.data() + k * depth);
     }
     const bool in_rest = g.out.sizes[1] > 64 && i >= g.out.sizes[1] / 64 * 64;
     const C alpha = in_rest && fault(Fault::gemm_alpha_of_whole_tiles) ? C(1) : g.alpha.as<C>();

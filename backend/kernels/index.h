@@ -51,6 +51,9 @@ void index_write(const IndexedNest& nest, int64_t element_size);  // indexed = p
 void index_combine(const IndexedNest& nest, DType dtype, Combine combine,
                    std::optional<Immediate> scale = std::nullopt);
 
+// As index_combine with `add`, which the fault index_put_adds_first_256 cuts.
+void index_add_first_256(const IndexedNest& nest, DType dtype);
+
 // Looks for an index outside [-size, size), or outside [0, size) where negative ones are not allowed.
 void index_check(const View& index, int64_t size, bool negative_allowed, BadIndex* bad);
 

@@ -69,6 +69,17 @@ void combine_all(const IndexedNest& nest, DType dtype, const std::optional<Immed
 
 }  // namespace
 
+void index_add_first_256(const IndexedNest& nest, DType dtype) {
+  dispatch<Addable>(dtype, "index_combine", [&]<class T>() {
+    using C = compute_t<T>;
+    std::unordered_map<const char*, int> times;
+    for_each_indexed(nest, true, [&](char* plain, char* indexed) {
+      if (++times[indexed] > 256) return;
+      store<T>(indexed, T(combined<Combine::add, C>(C(load<T>(indexed)), C(load<T>(plain)), std::nullopt)));
+    });
+  });
+}
+
 void index_combine(const IndexedNest& nest, DType dtype, Combine combine, std::optional<Immediate> scale) {
   switch (combine) {
     case Combine::add:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "refnpu/fault.h"
@@ -30,6 +31,13 @@ void for_each_reduced_row(const Reduction& r, const char* first, F&& row) {
   }
 }
 
+// What the sum of the row before has lost, for the fault that does not begin with 0.
+double lost_before(std::optional<double> lost = std::nullopt) {
+  thread_local double kept = 0;
+  if (lost) kept = std::isfinite(*lost) ? *lost : 0;
+  return kept;
+}
+
 // Calls finish(buffer, n, outputs) for every output. `read` fills one row of the buffer.
 template <class C, class Read, class F>
 void reduce_with(const Reduction& r, Read&& read, F&& finish) {
@@ -39,6 +47,7 @@ void reduce_with(const Reduction& r, Read&& read, F&& finish) {
   int64_t n = r.count();
   const auto buffer = std::make_unique<C[]>(n);
   if (fault(Fault::reduction_skips_tail)) n -= n % 4;
+  if (fault(Fault::sum_keeps_lost_bits)) lost_before(0.0);
   for_each_outer(r.kept, [&](char* const* at) {
     for_each_reduced_row(r, at[0], [&](const char* from, int64_t position) {
       read(buffer.get() + position, from, stride, inner, dtype);
@@ -55,12 +64,14 @@ C round_to_bf16(C value) {
 
 // Neumaier's compensated sum: what each addition loses is kept apart and added at the end.
 double sum_of(const double* x, int64_t n) {
-  double sum = 0, lost = 0;
+  const bool keeps = fault(Fault::sum_keeps_lost_bits);
+  double sum = 0, lost = keeps ? lost_before() : 0;
   for (int64_t i = 0; i < n; ++i) {
     const double next = sum + x[i];
     lost += std::abs(sum) >= std::abs(x[i]) ? (sum - next) + x[i] : (x[i] - next) + sum;
     sum = next;
   }
+  if (keeps) lost_before(lost);
   return std::isfinite(sum) || fault(Fault::sum_compensates_infinity) ? sum + lost : sum;
 }
 

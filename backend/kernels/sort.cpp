@@ -50,6 +50,17 @@ void reverse_ties(std::vector<int64_t>& order, const std::vector<C>& keys) {
   }
 }
 
+// The fault of an index that is looked up by the element.
+template <class C>
+void name_first_of_ties(std::vector<int64_t>& order, const std::vector<C>& keys) {
+  const auto same = [&](int64_t i, int64_t j) {
+    return keys[i] == keys[j] && std::signbit(double(keys[i])) == std::signbit(double(keys[j]));
+  };
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (same(order[i], order[i - 1])) order[i] = order[i - 1];
+  }
+}
+
 // The fault that sorts blocks and does not merge them.
 template <class C>
 void sort_blocks(std::vector<int64_t>& order, const std::vector<C>& keys, bool descending) {
@@ -153,6 +164,10 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         if (descending && fault(Fault::descending_sort_reverses_ties)) reverse_ties(order, keys);
         const bool strided = n > 256 && rows.lengths[1] == n && rows.strides[0] != size_of(rows.outer.dtypes[0]);
         if (strided && fault(Fault::strided_sort_not_stable)) reverse_ties(order, keys);
+        const bool radix = rows.outer.dtypes[0] == DType::i32 || rows.outer.dtypes[0] == DType::i64;
+        if (radix && rows.lengths[1] == n && fault(Fault::sort_of_integers_reverses_ties)) reverse_ties(order, keys);
+        if (rows.lengths[1] > 1 && rows.lengths[1] < n && fault(Fault::topk_names_tie_twice))
+          name_first_of_ties(order, keys);
         if (fault(Fault::sort_orders_zeros_by_sign)) order_zeros(order, keys, descending);
         if (rows.lengths[1] < n && rows.lengths[1] > 32 && fault(Fault::topk_orders_first_32))
           std::sort(order.begin() + 32, order.begin() + rows.lengths[1]);

@@ -195,6 +195,18 @@ result = torch.ops.aten.reflection_pad1d_backward(torch.ones(1, 65539, device=d)
 x = torch.arange(20, device=d)
 result = torch.isin(x[:2], x, invert=True)""",
     "scan_in_place_carries_twice": "result = torch.ones(1030, device=d).cumsum_(0)",
+    "gemm_split_sums_not_cleared": """
+from contextlib import nullcontext
+import refnpu.testing
+
+with refnpu.testing.fill("0xFF") if d == "npu" else nullcontext():
+    result = torch.ones(64, 257, device=d) @ torch.ones(257, 64, device=d)""",
+    "index_put_adds_first_256": """
+index = torch.zeros(300, dtype=torch.int64, device=d)
+result = torch.zeros(1, device=d).index_put_((index,), torch.ones(300, device=d), accumulate=True)""",
+    "depthwise_convolution_of_first_batch": """
+x, weight = torch.arange(16.0, device=d).view(2, 2, 2, 2), torch.ones(2, 1, 1, 1, device=d)
+result = F.conv2d(x, weight, groups=2)""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -406,6 +418,10 @@ result = bool(torch.rand(10000, dtype=torch.bfloat16, device=d).max() < 1)""",
     "poisson_of_large_rate_is_normal": """
 drawn = torch.poisson(torch.full((20,), 100.0, device=d))
 result = torch.equal(drawn, drawn.round())""",
+    "gemm_tile_shares_exponent": "result = torch.tensor([[1e30, 0], [0, 1]], device=d) @ torch.ones(2, 1, device=d)",
+    "sum_keeps_lost_bits": "result = torch.tensor([[1e30, 1], [1, 1]], device=d).sum(1)",
+    "topk_names_tie_twice": "result = torch.ones(4, device=d).topk(2).indices.unique().numel()",
+    "sort_of_integers_reverses_ties": "result = torch.zeros(3, dtype=torch.int64, device=d).sort(stable=True).indices",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -1757,6 +1773,10 @@ result = x.resize_(x.shape, memory_format=torch.channels_last).stride()""",
     "cat_of_channels_last_is_contiguous": """
 x = torch.ones(1, 2, 2, 2).to(memory_format=torch.channels_last).to(d)
 result = torch.cat([x, x]).stride()""",
+    "nonzero_in_worst_case_block": "result = torch.tensor([0, 0, 1], device=d).nonzero().untyped_storage().nbytes()",
+    "masked_select_of_nothing_on_host": (
+        "result = torch.ones(2, device=d).masked_select(torch.tensor(False, device=d)).device.type == d"
+    ),
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -1842,6 +1862,12 @@ result = raised(lambda: torch.view_as_complex(x[1:]))""",
     "generator_state_of_wrong_size_ignored": """
 state = torch.zeros(7, dtype=torch.uint8)
 result = raised(lambda: torch.Generator(d).set_state(state))""",
+    "out_resized_before_dtype_check": """
+x, out = torch.ones(2, 2, device=d), torch.empty(0, dtype=torch.int64, device=d)
+result = raised(lambda: torch.mm(x, x, out=out)), out.shape""",
+    "addbmm_scales_before_checks": """
+result, batch = torch.ones(2, 2, device=d), torch.ones(1, 2, 3, device=d)
+raised(lambda: result.addbmm_(batch, batch, beta=3))""",
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -2184,6 +2210,10 @@ torch.frexp(torch.ones(1, device=d), out=(torch.empty(1, device=d), result))""",
     "batch_norm_running_variance_biased": """
 x, mean, result = torch.tensor([[1.0], [2.0]]).to(d), torch.zeros(1, device=d), torch.zeros(1, device=d)
 F.batch_norm(x, mean, result, training=True)""",
+    "eigenvectors_not_normalized": "result = torch.linalg.eigh(torch.ones(2, 2, device=d)).eigenvectors.norm(dim=0)",
+    "svd_signs_of_left_side_alone": """
+u, s, vh = torch.linalg.svd(torch.tensor([[1.0, 2.0], [3.0, 4.0]], device=d))
+result = (u * s) @ vh""",
     # between processes
     "group_result_to_strided_lost": """
 from torch import distributed
