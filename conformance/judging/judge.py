@@ -327,8 +327,9 @@ class Judge:
                 in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
                 found = repetition.same_stream(actual, self._criteria, *in_turn)
         elif returned and not found and case.cell.layout in OVER_FILLED_MEMORY and self._route is Route.NATIVE:
-            results = partial(self._comparison.results, expected, others=others)
-            found = repetition.uninitialized(actual, self._backend, partial(self._on_device, case), results)
+            send = partial(self._twins.side, case, self._device)
+            differing = partial(self._differences, expected, others, send=send)
+            found = repetition.uninitialized(actual, self._backend, partial(self._on_device, case), differing)
         elif returned and not found and case.cell.layout == "values" and self._call.seed is not None:
             again = partial(self._on_device, case), partial(self.reference.again, case)
             found = repetition.foreign_draws(actual, self._criteria, self._call.seed, *again, distribution.FEW_CALLS)

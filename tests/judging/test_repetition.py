@@ -107,9 +107,9 @@ def test_long_results_that_are_the_same_in_each_call_as_on_cpu_are_no_finding() 
     assert not judge(of_one_seed, of_another_seed, case_of(shape=(4099,)), UNIFORM).mismatches
 
 
-def generated(axis: str) -> Case:
+def generated(axis: str, *, written: bool = False) -> Case:
     """A case of a generated sample."""
-    one = case_of()
+    one = case_of(written=written)
     return replace(one, cell=replace(one.cell, layout=axis))
 
 
@@ -121,6 +121,12 @@ class TestUninitializedMemory:
         device = Device()
         (found,) = judge(torch.neg, lambda x: -x + device.fresh, generated(layout), device=device).mismatches
         assert (found.check, found.subject, found.facts["byte"]) == (Check.UNINITIALIZED, "result", 255)
+
+    def test_a_kernel_that_reads_it_and_writes_an_argument_fails(self) -> None:
+        device, case = Device(), generated("sizes", written=True)
+        assert not judge(torch.neg_, torch.neg_, case, device=device).mismatches
+        (found,) = judge(torch.neg_, lambda x: x.neg_().add_(device.fresh), case, device=device).mismatches
+        assert (found.check, found.subject) == (Check.UNINITIALIZED, "self")
 
     def test_a_kernel_that_sums_in_another_order_each_time_passes(self) -> None:
         device, calls = Device(), count(1)
