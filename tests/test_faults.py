@@ -296,6 +296,9 @@ FOUND_IN = {
     "svd_signs_of_left_side_alone": ("_linalg_svd", "float32", "contiguous", "value"),
     "masked_select_of_nothing_on_host": ("masked_select", "float32", "zero_size", "device"),
     "nonzero_in_worst_case_block": ("nonzero", "float32", "sizes", "storage"),
+    # Long runs of one index, and a group for each channel in a batch.
+    "index_put_adds_first_256": ("index_put_", "float32", "sizes", "value"),
+    "depthwise_convolution_of_first_batch": ("convolution", "float64", "variants", "value"),
     # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
     "sum_of_bytes_in_16_bits": ("sum", "uint8", "sizes", "value"),
     "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),
