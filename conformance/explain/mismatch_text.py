@@ -69,11 +69,11 @@ def _metadata(m: Mismatch) -> str:
 
 def _bytes(m: Mismatch) -> str:
     f = m.facts
-    unmarked = "of an argument that the schema does not mark as written"
-    of = "although the call is refused" if f.get("refused") else unmarked
-    where = "outside the view" if m.check is Check.UNTOUCHED else of
+    unmarked = "of an argument that the schema does not mark as written "
+    where = "outside the view " if m.check is Check.UNTOUCHED else "" if f.get("refused") else unmarked
+    refused = " although the call is refused" if f.get("refused") else ""
     at = f"first at byte {f['byte']} of {f['of']}: 0x{f['device']:02x}, not 0x{f['before']:02x}"
-    return f"{f['bytes']} bytes {where} changed, {at}"
+    return f"{f['bytes']} bytes {where}changed{refused}, {at}"
 
 
 def _errors(m: Mismatch) -> str:
