@@ -70,7 +70,7 @@ class Closeness:
     magnitude: float | torch.Tensor = 0.0  # of what the result is a small difference of
     dtype: torch.dtype | None = None  # what is computed in; None is the result's own
     subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
-    narrow: bool = False  # terms may be added up in the result's own dtype, also if that is a small float
+    narrow: bool = False  # terms may be added up in the result's own dtype, a small float, if CPU does so
     signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
 
     def least(self, dtype: torch.dtype) -> float:
@@ -216,7 +216,8 @@ def _too_far(
     own = torch.where(own.isfinite(), own, torch.zeros_like(own))
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
-    scale = _scale(magnitude, closeness, eps, spread)
+    narrow = closeness.narrow and bool((own > eps * magnitude).any())  # CPU's own rounds more than once
+    scale = _scale(magnitude, closeness, growth(eps, closeness.terms, narrow), eps, spread)
     allowed = closeness.multiple * own
     if nearby is not None:
         allowed = torch.maximum(allowed, max(closeness.multiple, 2 * closeness.ulps) * nearby)
@@ -237,10 +238,11 @@ def _too_far(
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
 
 
-def _scale(magnitude: torch.Tensor, closeness: Closeness, eps: float, spread: torch.Tensor | None) -> torch.Tensor:
+def _scale(
+    magnitude: torch.Tensor, closeness: Closeness, grown: float, eps: float, spread: torch.Tensor | None
+) -> torch.Tensor:
     """Elementwise: what the units in the last place of a bound are relative to, see :class:`Closeness`."""
-    most, grown = torch.finfo(torch.float64).max, growth(eps, closeness.terms, closeness.narrow)
-    scale = magnitude
+    most, scale = torch.finfo(torch.float64).max, magnitude
     if closeness.accumulates and magnitude.numel():
         largest = magnitude.max().expand_as(magnitude)
         if closeness.componentwise:

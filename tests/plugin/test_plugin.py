@@ -116,7 +116,7 @@ def test_the_summary_of_a_run_has_every_field(pytester: pytest.Pytester) -> None
     run(pytester, "-k", "masked_fill.Scalar and float32-contiguous")
     assert set(summary(pytester)) == {
         "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
-        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas", "limits", "routes",
+        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas", "limits", "routes", "lacking",
     }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ def test_autocast_is_asked_for_where_a_kernel_of_the_op_is_registered(monkeypatc
     assert not_offered(training.autocast_of_written_weights("cpu")) == {"layer_0", "layer_1", "layer_2"}
 
 
+@pytest.mark.forked
 def test_a_fused_optimizer_that_torch_refuses_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(*_: Any, **__: Any) -> None:
         raise RuntimeError("`fused=True` requires all the params to be on another device")

@@ -87,7 +87,7 @@ def test_floats_that_an_integer_cannot_hold_are_not_converted_to_it() -> None:
 
 
 def test_every_dtype_has_limits_of_its_own() -> None:
-    (sample,) = (s for s in made("neg") if s.base == "float32")
+    (sample, _) = (s for s in made("neg") if s.base == "float32")  # the other one has many elements
     assert float(values(sample, "self", "float16").nan_to_num(0, 0, 0).max()) == 65504.0
     assert torch.isfinite(values(sample, "self", "float64")).any()
 
