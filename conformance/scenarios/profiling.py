@@ -10,7 +10,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-from conformance.scenarios.asking import accelerator, current, held
+from conformance.scenarios.asking import accelerator, current, held, on_device
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 CALLS = 3
@@ -117,11 +117,13 @@ def units_of_times(device: str) -> Results:
     """
     if device == "cpu":
         return {"microseconds": torch.tensor(True)}
+    accelerator(device)
     kind = torch.device(device).type
     x = torch.ones(400, 400, device=device)
     x.mm(x)  # the first call may do more
     try:
-        with torch.autograd.profiler.profile(use_device=kind, use_kineto=False) as profiled:
+        profiler = torch.autograd.profiler.profile(use_device=kind, use_kineto=False)
+        with on_device(x.device.index), profiler as profiled:  # events are recorded on the current device
             for _ in range(CALLS):
                 x.mm(x)
     except (RuntimeError, AssertionError, TypeError) as e:
@@ -130,7 +132,8 @@ def units_of_times(device: str) -> Results:
     if not found:
         raise NotOffered("the profiler of torch.autograd has no times of the device")
     try:
-        wanted = min(_time_of(partial(x.mm, x), device) for _ in range(CALLS))
+        with on_device(x.device.index):
+            wanted = min(_time_of(partial(x.mm, x), device) for _ in range(CALLS))
     except (RuntimeError, TypeError, AttributeError) as e:
         raise NotOffered(f"the time between events: {first_line(e)}") from e
     return {"microseconds": torch.tensor(wanted / APART < found < wanted * APART)}
