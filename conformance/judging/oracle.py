@@ -6,18 +6,17 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from conformance import torch_versions
 from conformance.ambient import Ambient, State
-from conformance.contexts.trees import with_tensors
 from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
-from conformance.judging.twins import CPU, Side, Sides, is_on_host
-from conformance.judging.views import over, torch_dtype
+from conformance.judging.twins import CPU, Side, Sides
+from conformance.judging.views import torch_dtype
 from conformance.plan.case import Case, slot_dtype
 from conformance.support import host_heap
 from conformance.vocabulary import Route
@@ -268,44 +267,6 @@ def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutco
             a.base.view(a.tensor.dtype).abs_()
     outcome = call(op, side)
     return None if outcome.error else outcome
-
-
-def on_meta(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool = False) -> CallOutcome | None:
-    """The case with tensors that have no memory, but for those that are on the host whatever the device.
-
-    An argument without gaps keeps its strides. ``placed``: every argument does. None where torch's kernels for Meta
-    raise.
-    """
-    outcome = _called_on_meta(case, twins, op, placed=placed)
-    return None if outcome.error else outcome
-
-
-def is_refused_on_meta(case: Case, twins: Sides, op: Callable[..., Any]) -> bool:
-    """Whether torch refuses the case for tensors that have no memory, by an error that is no missing kernel's."""
-    error = _called_on_meta(case, twins, op, placed=True).error
-    return error is not None and not isinstance(error, NotImplementedError)
-
-
-def _called_on_meta(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool) -> CallOutcome:
-    given = twins.side(case, CPU)
-    tensors = {
-        id(a.tensor): a.tensor if is_on_host(a.slot, case) else _without_memory(a.tensor, placed=placed)
-        for a in given.arguments
-    }
-
-    def moved(tensor: torch.Tensor) -> torch.Tensor:
-        return tensors[id(tensor)]
-
-    arguments = [replace(a, tensor=moved(a.tensor)) for a in given.arguments]
-    kwargs = {name: with_tensors(arg, moved) for name, arg in given.kwargs.items()}
-    return call(op, replace(given, arguments=arguments, args=with_tensors(given.args, moved), kwargs=kwargs))
-
-
-def _without_memory(tensor: torch.Tensor, *, placed: bool) -> torch.Tensor:
-    """A tensor on Meta of the same dtype and size. ``placed``: with the same strides, offset and bits, too."""
-    if not placed:
-        return tensor.detach().to("meta")
-    return over(torch.empty(tensor.untyped_storage().nbytes(), dtype=torch.uint8, device="meta"), tensor)
 
 
 def _half_unit(dtype: torch.dtype) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from conformance.judging import conditioning, oracle
+from conformance.judging import conditioning, meta, oracle
 from conformance.judging.closeness import widen
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Sides, is_on_host
@@ -145,7 +145,7 @@ class OtherReferences:
         Where Meta raises, because sizes depend on values or torch has no kernel, every result follows a device argument
         unless the call names a device.
         """
-        outcome = oracle.on_meta(*self._of)
+        outcome = meta.called(*self._of)
         if outcome is None:
             return self._has_device_arguments_alone()
         leaf = outcome.leaves[i][1] if i < len(outcome.leaves) else None
@@ -153,7 +153,7 @@ class OtherReferences:
 
     def refused_early(self) -> bool:
         """Whether torch refuses the call on Meta, too: before anything is computed, by what the arguments are."""
-        return oracle.is_refused_on_meta(*self._of)
+        return meta.refuses(*self._of)
 
     def _has_device_arguments_alone(self) -> bool:
         """Whether an argument of a plain call is on the device, and nothing else says where its results belong."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from conformance.contexts import Context
-from conformance.judging import oracle
+from conformance.judging import meta, oracle
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.outcomes import Comparison
@@ -59,7 +59,7 @@ class OtherStrides:
             return False
         if _of_others(expected) != _of_others(actual):
             return False
-        predicted = oracle.on_meta(case, self._twins, self._call.op, placed=True)
+        predicted = meta.called(case, self._twins, self._call.op, placed=True)
         return predicted is not None and _are_of_either(*(_of_resized(o) for o in (expected, predicted, actual)))
 
     def _are_of_dense(
@@ -85,7 +85,7 @@ class OtherStrides:
             self._comparison.same_values(dense, actual) and self._comparison.are_close(expected, dense, others)
         ):
             return False
-        predicted = oracle.on_meta(case, self._twins, self._call.op)
+        predicted = meta.called(case, self._twins, self._call.op)
         return predicted is None or _of_leaves(predicted) != _of_leaves(expected)
 
     def _are_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:

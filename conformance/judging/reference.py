@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from conformance.contexts import PLAIN, Context
-from conformance.judging import factors, later_torch, oracle, writes
+from conformance.judging import factors, later_torch, meta, oracle, writes
 from conformance.judging.later_torch import LATER
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
@@ -283,7 +283,7 @@ class Reference:
         """
         if self._context.name or case.shared or actual.error is not None:
             return False
-        predicted = oracle.on_meta(case, self._twins, self._call.op)
+        predicted = meta.called(case, self._twins, self._call.op)
         if predicted is None:
             return False
         sizes = [[_size(leaf) for _, leaf in outcome.leaves] for outcome in (expected, predicted, actual)]
