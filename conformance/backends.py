@@ -139,7 +139,7 @@ class Capabilities:
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False
         self._reads_back = self._reads_back_after_calls = self._tries_read_back = False
-        self._fills = True
+        self._fills = self._frees_filled = True
 
     @property
     def kind(self) -> str:
@@ -254,7 +254,7 @@ class Capabilities:
     @property
     def fills_memory(self) -> bool:
         """Whether :meth:`fresh_memory` has an effect, as far as is known."""
-        return self._fill is not None or self._fills
+        return self._fill is not None or (self._fills and self._frees_filled)
 
     @contextlib.contextmanager
     def fresh_memory(self, byte: int, sizes: Iterable[int] = ()) -> Iterator[None]:
@@ -274,7 +274,7 @@ class Capabilities:
             self._fill(None)
 
     def _free_filled(self, byte: int, sizes: Iterable[int]) -> None:
-        if not self._fills:
+        if not self.fills_memory:
             return
         import torch
 
@@ -285,7 +285,7 @@ class Capabilities:
                 block.fill_(byte)
             self.synchronize()
         except Exception:  # noqa: BLE001 - a device without bytes or fill_, whose kernels see what memory holds anyway
-            self._fills = False
+            self._frees_filled = False
 
     @property
     def delays_work(self) -> bool:

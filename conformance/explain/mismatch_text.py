@@ -54,8 +54,8 @@ def _bound(bound: Facts) -> str:
     if not bound["accumulates"]:
         return text
     neighbours = bound.get("neighbours")
-    largest = "the largest element" + (f", but of {neighbours:g} times its own at most" if neighbours else "")
-    return f"{text} of {largest}, {bound['terms']} terms"
+    most = f", at most {neighbours:g} times this one" if neighbours else ""
+    return f"{text} of the largest element{most}, {bound['terms']} terms"
 
 
 _PROPERTIES = {"conj": "conj bit", "neg": "neg bit", "zero": "zero bit", "offset": "storage offset"}

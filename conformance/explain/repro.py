@@ -265,7 +265,8 @@ class _Judged:
         if self._criteria.exact or (self._criteria.stable and self.route is Route.FALLBACK):
             return {"exact": True}
         result = torch.empty(1, dtype=torch_dtype(self.case.cell.dtype))
-        return bound(result.dtype, self._criteria.closeness(CallOutcome(self.twins.side(self.case, CPU)), result))
+        closeness = self._criteria.closeness(CallOutcome(self.twins.side(self.case, CPU)), result)
+        return bound(result.dtype, closeness, spread=self._criteria.sums(result.dtype))
 
 
 # Checks that need the backend's adapter, or several calls.

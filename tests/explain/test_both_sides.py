@@ -48,6 +48,15 @@ def test_a_script_finds_the_elements_wrong_that_the_suite_does(
         assert both_sides.wrong(theirs, ours, reference, bound).tolist() == of_suite.tolist(), (cpu, device, true)
 
 
+def test_a_large_element_excuses_others_up_to_a_multiple_of_their_own() -> None:
+    eps = torch.finfo(torch.float32).eps
+    componentwise = both_sides.Bound(False, multiple=4.0, ulps=4.0, eps=eps, growth=1.0, neighbours=1024.0)
+    cpu, device = torch.tensor([1e30, 1.0, 1.0]), torch.tensor([1e30, 1.0 + 1e-4, 2.0])
+    assert both_sides.wrong(cpu, device, cpu, componentwise).tolist() == [False, False, True]
+    normwise = componentwise._replace(neighbours=0.0)
+    assert both_sides.wrong(cpu, device, cpu, normwise).tolist() == [False, False, False]
+
+
 def test_an_infinity_of_cpu_allows_no_number() -> None:
     bound = both_sides.Bound(False, multiple=4.0, ulps=4.0, eps=torch.finfo(torch.float32).eps)
     theirs, ours = torch.tensor([INF, 1.0]), torch.tensor([3.0, 1.0])

@@ -185,6 +185,9 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.ELEMENTS, {**elements().facts, "bound": {"exact": True, "signed_zeros": True, "spread": True}},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; distance 1 (3.36e+06 ULP); "
      "must be equal, but for what rounding of the arguments moves")),
+    (Fact.ELEMENTS, {**elements().facts, "bound": {**_BOUND, "accumulates": True, "terms": 9, "neighbours": 1024.0}},
+     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; distance 1 (3.36e+06 ULP); allowed: 4 x CPU's own "
+     "distance from float64 + 8 ULP of float16 of the largest element, at most 1024 times this one, 9 terms")),
     (Fact.ELEMENTS, {**elements().facts, "pattern": PATTERN},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; wrong: all with flat index >= 4; all zero; "
      "distance 1 (3.36e+06 ULP); must be equal bit for bit")),

@@ -113,6 +113,13 @@ def test_a_script_leaves_an_argument_on_the_host_that_is_there_on_every_device(p
     assert storages == ["device,", '"cpu",']
 
 
+@pytest.mark.parametrize(("overload", "componentwise"), [("cumsum", True), ("_fft_c2c", False)])
+def test_a_script_without_a_failure_has_the_bound_of_the_suite(overload: str, componentwise: bool, plan: Plan) -> None:
+    cell = next(c for c in plan.cells(overload) if c.dtype in ("float32", "complex64"))
+    text = repro.script(plan, plan.cases(cell)[0])
+    assert ("neighbours=1024.0" in text) is componentwise
+
+
 def test_a_script_names_what_it_repeats(plan: Plan) -> None:
     case = repro.find(plan, case_id(plan, *CELLS[0]))
     text = repro.script(plan, case)

@@ -80,6 +80,14 @@ def test_without_an_adapter_blocks_of_the_sizes_in_question_are_filled_and_freed
         assert {n for n, _ in made}.isdisjoint({0, 1 << 40})
 
 
+def test_a_device_whose_fills_are_broken_fills_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = capabilities()
+    backend.without(["fill"])
+    monkeypatch.setattr(torch.Tensor, "fill_", lambda *_: pytest.fail("it was filled"))
+    with backend.fresh_memory(0xFF, {24}):
+        assert not backend.fills_memory
+
+
 def test_a_device_that_cannot_fill_bytes_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> torch.Tensor:
         raise RuntimeError("fill_ of bytes")

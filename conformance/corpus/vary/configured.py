@@ -33,8 +33,10 @@ _DTYPES = ("float32", "float64", "float16", "bfloat16")
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, _: HasValues) -> Iterator[Sample]:
     """Yield a sample of each configuration of an overload, in the dtypes in which it runs on CPU."""
     stored = _stored(samples)
-    for family, described in ops.configurations() if stored else ():
-        if described.overload == overload.name and stored:
+    if stored is None:
+        return
+    for family, described in ops.configurations():
+        if described.overload == overload.name:
             sample = _drafted(family, described, stored)
             if dtypes := tuple(d for d in _DTYPES if trials.run(sample, d)):
                 yield replace(sample, dtypes=dtypes, axis=AXIS)
