@@ -117,6 +117,15 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert isinstance(shown.exception, SystemExit)
 
 
+def test_ctrl_c_is_no_failure_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conformance.hazards.runner.run", interrupted)
+    shown = run("hazard", "--backend", "torch:cpu")
+    assert (shown.exit_code, shown.output) == (2, "Error: interrupted\n")
+
+
 def test_samples_are_tried_again_or_generated_anew_but_not_both() -> None:
     shown = run("corpus", "generate", "--check", "--anew", "neg")
     assert shown.exit_code == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,19 +75,14 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
     with mistakes(backends.BackendNotFound):
         plan = Plan(backends.find(backend or backends.default()), Selection(tier=TIERS["full"]), DEFAULT_SEED)
     click.echo("| area | program | end |\n| --- | --- | --- |")
-    ends = {}
-    for name, ended in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
-        ends[name] = ended
-        click.echo(f"| {ended.area} | `{name}` | {ended.text.replace('|', chr(92) + '|')} |")
-    if output is not None:
-        others = {scenario.name for scenario in found} - ends.keys()  # those of other areas
-        kept = {name: ended for name, ended in ends_of.get(plan.backend.asked, {}).items() if name in others}
-        merged = kept | {name: asdict(ended) for name, ended in ends.items()}
-        ends_of[plan.backend.asked] = {
-            name: merged[name] for name in sorted(merged, key=lambda n: (merged[n]["area"], n))
-        }
-        with mistakes(OSError):
-            output.write_text(f"{json.dumps(ends_of, indent=1)}\n", encoding="utf-8")
+    ends: dict[str, Ended] = {}
+    try:
+        for name, ended in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
+            ends[name] = ended
+            click.echo(f"| {ended.area} | `{name}` | {ended.text.replace('|', chr(92) + '|')} |")
+    finally:  # Ctrl-C loses none of them
+        if output is not None and ends:
+            _store(output, ends_of, plan.backend.asked, ends, {scenario.name for scenario in found})
     sys.exit(Exit.CELLS_FAILED if any(ended.end is End.FAILING for ended in ends.values()) else Exit.OK)
 
 
@@ -102,9 +97,25 @@ def _stored(file: Path) -> dict[str, Any]:
         stored = json.loads(text)
     except ValueError as e:
         raise Mistake(f"--output {file}: not JSON: {e}; expected a file that `conformance contract` wrote") from e
-    if not isinstance(stored, dict):
-        raise Mistake(f"--output {file}: expected an object with the ends of each backend")
+    if not isinstance(stored, dict) or not all(map(_are_ends, stored.values())):
+        raise Mistake(f"--output {file}: expected a file that `conformance contract` wrote: the ends of each backend")
     return stored
+
+
+def _are_ends(programs: Any) -> bool:
+    """Return whether a JSON value has the ends of a backend's programs."""
+    return isinstance(programs, dict) and all(isinstance(end, dict) and "area" in end for end in programs.values())
+
+
+def _store(
+    file: Path, ends_of: Mapping[str, Any], backend: str, ends: Mapping[str, Ended], known: Collection[str]
+) -> None:
+    """Write the ends of a backend's programs, with those of its other ``known`` programs in ``ends_of``."""
+    others = {name: end for name, end in ends_of.get(backend, {}).items() if name in known and name not in ends}
+    merged = others | {name: asdict(ended) for name, ended in ends.items()}
+    in_order = {name: merged[name] for name in sorted(merged, key=lambda n: (merged[n]["area"], n))}
+    with mistakes(OSError):
+        file.write_text(f"{json.dumps({**ends_of, backend: in_order}, indent=1)}\n", encoding="utf-8")
 
 
 def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[str, Ended]]:

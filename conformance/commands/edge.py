@@ -37,6 +37,15 @@ class Mistake(click.ClickException):
     exit_code = Exit.INTERRUPTED
 
 
+class Interrupted(click.ClickException):
+    """Ctrl-C in a command that does not end by itself then. click's own exit code, 1, is that of a failure."""
+
+    exit_code = Exit.INTERRUPTED
+
+    def __init__(self) -> None:
+        super().__init__("interrupted")
+
+
 def seconds_option(name: str, default: float, text: str) -> Callable[[F], F]:
     """Return the decorator for an option that takes a positive number of seconds. ``text``: its help."""
     return click.option(
@@ -78,6 +87,12 @@ class Commands(click.Group):
             known = unknown("command", args[0], self.list_commands(ctx))
             raise Mistake(f"{known}; `{ctx.command_path} --help` lists them")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as e:
+            raise Interrupted from e
 
 
 @contextmanager

@@ -10,7 +10,7 @@ class Exit(IntEnum):
 
     OK = 0, "every cell is as expected"
     CELLS_FAILED = 1, "at least one cell failed that is not a known failure"
-    INTERRUPTED = 2, "pytest was interrupted; for the `conformance` command: an error in its arguments or files"
+    INTERRUPTED = 2, "interrupted; for the `conformance` command also: an error in its arguments or files"
     INTERNAL = 3, "an internal error of pytest or of one of its plugins"
     USAGE = 4, "invalid arguments of pytest, or an unusable file that they name"
     NONE_SELECTED = 5, "the options select no cell"

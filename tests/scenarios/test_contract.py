@@ -198,6 +198,33 @@ def test_the_command_prints_a_table_and_writes_the_ends_of_each_backend(tmp_path
     assert [ended["area"] for ended in ends.values()] == ["devices"] + ["loading"] * (len(ends) - 1)
 
 
+def test_ctrl_c_keeps_the_ends_of_the_programs_that_ran_and_exits_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe_ = Runner.observe
+
+    def interrupted(runner: Runner, cell: CellId) -> Observation:
+        if "loaders" in str(cell):
+            raise KeyboardInterrupt
+        return observe_(runner, cell)
+
+    monkeypatch.setattr(Runner, "observe", interrupted)
+    ended = contract("loading", "-o", str(tmp_path / "ends.json"))
+    assert (ended.exit_code, ended.output.splitlines()[-1]) == (2, "Error: interrupted")
+    assert set(json.loads((tmp_path / "ends.json").read_text())["torch:cpu"]) == {
+        name for name in CONTRACT if name.startswith("loading:") and name < "loading:loaders"
+    }
+
+
+@pytest.mark.parametrize("other", [[], {"a": []}, {"a": {"b": {}}}])
+def test_a_file_of_other_content_is_a_mistake_before_a_program_runs(other: object, tmp_path: Path) -> None:
+    (tmp_path / "ends.json").write_text(json.dumps(other))
+    ended = contract("loading", "-o", str(tmp_path / "ends.json"))
+    assert ended.exit_code == 2
+    assert "expected a file that `conformance contract` wrote" in ended.output
+    assert "supported" not in ended.output
+
+
 def test_an_unknown_area_is_answered_with_near_ones() -> None:
     ended = contract("memry")
     assert ended.exit_code == 2
