@@ -50,6 +50,39 @@ def test_a_measured_setting_is_not_measured_again(tmp_path: Path, monkeypatch: p
     assert settings.measured("no such program", SETTINGS[0], "tests", "full") == one
 
 
+def test_a_lane_that_was_measured_in_another_tier_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "RESULTS", tmp_path)
+    monkeypatch.setattr(settings, "_lane", lambda *_: Measured(SETTINGS[0].name, "", "2.13", 0, 900, 0, tier="full"))
+    kept = tmp_path / "as-it-is" / "2.13.json"
+    kept.parent.mkdir()
+    kept.write_text(json.dumps(asdict(Measured(SETTINGS[0].name, "", "2.13", 0, 12, 0, tier="smoke"))))
+    assert settings.measured("nox", SETTINGS[0], "2.13", "full").total == 900
+    assert settings.measured("no such program", SETTINGS[0], "2.13", "full").total == 900
+
+
+def test_the_smoke_tier_is_not_published(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        settings.main(["--tier", "smoke", "--publish"])
+    assert "--publish: the docs have the tier full, not smoke" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["2.13", "tests"])
+def test_results_of_an_earlier_call_do_not_count_for_one_that_ended_early(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "RESULTS", tmp_path)
+    directory = tmp_path / "as-it-is"
+    lane = "refnpu-torch2.13-malloc-release"
+    ledger = Ledger(directory / lane, manifest(run=run_name(lane), collected=1), [observed("mm").cell], [], ())
+    ledger.enter(observed("mm"))
+    ledger.close(0.1, 0.1, None)
+    (directory / "tests.xml").write_text('<testsuites><testsuite tests="3" failures="0" errors="0"/></testsuites>')
+    with pytest.raises(settings.NotMeasured, match="ended with 1 before"):
+        settings.measured("false", SETTINGS[0], command, "full")
+
+
 def test_a_setting_is_chosen_by_its_whole_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,21 +144,21 @@ AVX512 = {"cpu": "A", "cpu_capability": "AVX512"}
 def test_the_tables_have_a_line_a_setting_and_a_line_a_difference() -> None:
     differs = Difference("pass", "unsupported", "CPU: no kernel", 2, "ops/matmul.py::mm[float16-contiguous]")
     measured = [
-        Measured("as it is", "", "2.8", 0, 1000, 0, machine=AVX512),
-        Measured("as it is", "", "2.8", 0, 1000, 2, machine={**AVX512, "cpu_capability": "AVX2"}),
-        Measured("as it is", "", "2.8", 0, 1000, 1, machine={"cpu": "B"}),
-        Measured("AVX2 kernels", "ATEN_CPU_CAPABILITY=avx2", "2.8", 0, 1000, 0, 0, AVX512, (differs,)),
+        Measured("as it is", "", "2.8", 0, 1000, 0, machine=AVX512, date="2026-01-02"),
+        Measured("as it is", "", "2.8", 0, 1000, 2, machine={**AVX512, "cpu_capability": "AVX2"}, date="2026-01-01"),
+        Measured("as it is", "", "2.8", 0, 1000, 1, machine={"cpu": "B"}, date="2026-01-01"),
+        Measured("AVX2 kernels", "ATEN_CPU_CAPABILITY=avx2", "2.8", 0, 1000, 0, 0, AVX512, (differs,), "2026-01-03"),
     ]
     head, rows = tables.ends(measured)
     assert head == ["processor", "kernels", "setting", "typed", "lane 2.8"]
     assert rows == [
-        ["A", "AVX2", "as it is", "", "2 of 1,000 fail"],
-        ["A", "AVX512", "as it is", "", "0 of 1,000 fail"],
-        ["A", "AVX512", "AVX2 kernels", "`ATEN_CPU_CAPABILITY=avx2`", "0 of 1,000 fail"],
-        ["B", "", "as it is", "", "1 of 1,000 fail"],
+        ["A", "AVX2", "as it is", "", "2 of 1,000 fail (2026-01-01)"],
+        ["A", "AVX512", "as it is", "", "0 of 1,000 fail (2026-01-02)"],
+        ["A", "AVX512", "AVX2 kernels", "`ATEN_CPU_CAPABILITY=avx2`", "0 of 1,000 fail (2026-01-03)"],
+        ["B", "", "as it is", "", "1 of 1,000 fail (2026-01-01)"],
     ]
     assert tables.differences(measured)[1] == [
-        ["A", "AVX2 kernels", "2.8", "pass → unsupported", "2", "CPU: no kernel", f"`{differs.example}`"]
+        ["A", "AVX2 kernels", "2.8", "2026-01-03", "pass → unsupported", "2", "CPU: no kernel", f"`{differs.example}`"]
     ]
 
 

@@ -10,12 +10,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime, timezone
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from conformance.lanes import matrix
 from conformance.results.store import Closed, cell_outcomes, runs, views
-from conformance.results.store.manifest import MACHINE, StoreError, series_name
+from conformance.results.store.manifest import MACHINE, StoreError, began, series_name
 from conformance.support import machine
 from conformance.vocabulary import CellId
 from tools.settings.model import SETTINGS, Difference, Measured, Setting
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "settings"
 PUBLISHED = ROOT / "docs" / "settings.json"
 TESTS = "tests"
+FULL = "full"
 
 
 def main(arguments: list[str]) -> int:
@@ -35,9 +37,11 @@ def main(arguments: list[str]) -> int:
         "--only", action="append", choices=names, help="a setting, several times for several; compared with the first"
     )
     parser.add_argument("--commands", default="2.13,2.8,tests", help="torch versions, and tests")
-    parser.add_argument("--tier", default="full")
+    parser.add_argument("--tier", default=FULL)
     parser.add_argument("--publish", action="store_true", help="write docs/settings.json")
     given = parser.parse_args(arguments)
+    if given.publish and given.tier != FULL:
+        parser.error(f"--publish: the docs have the tier {FULL}, not {given.tier}")
     chosen = [s for s in SETTINGS if s.name in (given.only or names)]
     found: list[Measured] = []
     broken: list[NotMeasured] = []
@@ -51,7 +55,7 @@ def main(arguments: list[str]) -> int:
         print(f"settings: {why}", file=sys.stderr)
     for one in found:
         differ = sum(d.cells for d in one.differences)
-        print(f"{one.command:6} {one.setting:24} {one.failing} of {one.total} fail, {differ} end otherwise")
+        print(f"{one.command:6} {one.setting:24} {one.failing} of {one.total} fail, {differ} end otherwise, {one.date}")
     if given.publish:
         publish(found)
     return 1 if broken or any(one.failing or one.exit for one in found) else 0
@@ -72,11 +76,13 @@ def publish(found: Sequence[Measured]) -> None:
 
 
 def measured(nox: str, setting: Setting, command: str, tier: str) -> Measured:
-    """Return the outcome of the command in the setting, from an earlier call or a new run."""
+    """Return the outcome of the command in the setting, from an earlier call with this tier or a new run."""
     directory = RESULTS / setting.name.replace(" ", "-").replace(",", "")
     kept = directory / f"{command}.json"
     if kept.is_file():
-        return Measured.from_json(json.loads(kept.read_text(encoding="utf-8")))
+        one = Measured.from_json(json.loads(kept.read_text(encoding="utf-8")))
+        if one.tier == tier or command == TESTS:
+            return one
     directory.mkdir(parents=True, exist_ok=True)
     one = _tests(nox, setting, directory) if command == TESTS else _lane(nox, setting, command, tier, directory)
     kept.write_text(json.dumps(asdict(one), indent=1), encoding="utf-8")
@@ -89,14 +95,12 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
     arguments = ["--results", str(directory), "--tier", tier, *setting.pytest]
     series = series_name(lane.name, complete=tier == lane.torch.tier, tier=tier)
     first = None if setting == SETTINGS[0] else _first(series, version)  # before hours of running, if there is none
-    log = directory / f"{version}.log"
+    log, before = directory / f"{version}.log", set(runs.names(directory, series))
     code = _run(nox, setting, f"conformance-{version}({lane.environment.name})", arguments, log)
-    try:
-        run = runs.find(directory, series)
-    except StoreError:
-        raise NotMeasured(
-            f"{setting.name}: the lane of {version} ended with {code} before its last cell: {log}"
-        ) from None
+    made = [name for name in runs.names(directory, series) if name not in before]
+    run = runs.find(directory, made[-1]) if made else None
+    if run is None or not run.ended:
+        raise NotMeasured(f"{setting.name}: the lane of {version} ended with {code} before its last cell: {log}")
     return Measured(
         setting=setting.name,
         typed=setting.words,
@@ -107,6 +111,8 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
         unsupported=run.by_status["unsupported"],
         machine={name: str(getattr(run.manifest, name)) for name in (*MACHINE, "python", "compiler")},
         differences=differences(first, run) if first else (),
+        date=f"{began(run.name):%Y-%m-%d}",
+        tier=run.manifest.tier,
     )
 
 
@@ -141,12 +147,17 @@ def _tests(nox: str, setting: Setting, directory: Path) -> Measured:
     total = failing = worst = 0
     for paths in ("tests", "backend/tests"):  # each in processes of its own, as without arguments
         report = directory / f"{paths.replace('/', '-')}.xml"
-        code = _run(nox, setting, TESTS, [f"--junitxml={report}", "-q", paths], report.with_suffix(".log"))
+        report.unlink(missing_ok=True)  # that of an earlier call
+        log = report.with_suffix(".log")
+        code = _run(nox, setting, TESTS, [f"--junitxml={report}", "-q", paths], log)
+        if not report.is_file():  # pytest writes it at its end
+            raise NotMeasured(f"{setting.name}: the tests in {paths} ended with {code} before the last one: {log}")
         counts = next(ET.parse(report).getroot().iter("testsuite")).attrib  # written by our own pytest
         total += int(counts["tests"])
         failing += int(counts["failures"]) + int(counts["errors"])
         worst = max(worst, code)
-    return Measured(setting.name, setting.words, TESTS, worst, total, failing, machine={"cpu": machine.cpu_model()})
+    cpu, today = {"cpu": machine.cpu_model()}, f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    return Measured(setting.name, setting.words, TESTS, worst, total, failing, machine=cpu, date=today)
 
 
 def _run(nox: str, setting: Setting, session: str, arguments: Sequence[str], log: Path) -> int:

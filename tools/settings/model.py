@@ -71,6 +71,8 @@ class Measured:
     unsupported: int = 0
     machine: dict[str, str] = field(default_factory=lambda: {"cpu": ""})
     differences: tuple[Difference, ...] = ()
+    date: str = ""  # of the run, YYYY-MM-DD in UTC: the numbers of cells and tests grow from day to day
+    tier: str = ""  # of the cells
 
     @property
     def cpu(self) -> str:

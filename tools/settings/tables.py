@@ -11,7 +11,7 @@ NOT_RUN = ""
 
 
 def ends(measured: Sequence[Measured]) -> Table:
-    """Return a row for each processor, its kernels, and setting: the outcome of each command."""
+    """Return a row for each processor, its kernels, and setting: the outcome of each command, and its day."""
     commands = sorted({one.command for one in measured})
     by = {(one.kernels, one.setting, one.command): one for one in measured}
     rows = [
@@ -24,14 +24,23 @@ def ends(measured: Sequence[Measured]) -> Table:
 
 
 def _end(one: Measured | None) -> str:
-    return f"{one.failing} of {one.total:,} fail" if one else NOT_RUN
+    return f"{one.failing} of {one.total:,} fail ({one.date})" if one else NOT_RUN
 
 
 def differences(measured: Sequence[Measured]) -> Table:
     """Return a row for each kind of difference from the first setting, with its reason."""
     rows = [
-        [one.cpu, one.setting, one.command, f"{d.before} → {d.after}", str(d.cells), d.reason, f"`{d.example}`"]
+        [
+            one.cpu,
+            one.setting,
+            one.command,
+            one.date,
+            f"{d.before} → {d.after}",
+            str(d.cells),
+            d.reason,
+            f"`{d.example}`",
+        ]
         for one in measured
         for d in one.differences
     ]
-    return ["processor", "setting", "lane", "status", "cells", "reason", "first"], rows
+    return ["processor", "setting", "lane", "measured on", "status", "cells", "reason", "first"], rows
