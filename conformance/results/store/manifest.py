@@ -20,6 +20,10 @@ class StoreError(ValueError):
 # Fields about the machine and its configuration. They may differ between the shards of a run.
 MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm", "cxx")
 
+_KINDS: dict[str, tuple[type, ...]] = {  # of a field in JSON, by its annotation
+    "str": (str,), "int": (int,), "bool": (bool,), "tuple[str, ...]": (list, tuple),
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -71,12 +75,15 @@ class Manifest:
 
     @staticmethod
     def from_json(record: dict[str, Any], where: str) -> Manifest:
-        """Inverse of ``asdict``. Raises StoreError for missing and unknown fields. ``where`` begins the message."""
-        known = {f.name for f in fields(Manifest)}
+        """Inverse of ``asdict``. Raises StoreError for missing, unknown and wrong fields. ``where`` begins it."""
+        known = {f.name: str(f.type) for f in fields(Manifest)}
         needed = {f.name for f in fields(Manifest) if f.default is MISSING}
-        wrong = (set(record) - known) | (needed - set(record))
+        wrong = (record.keys() - known) | (needed - set(record))
         if wrong:
             raise StoreError(f"{where}: fields differ from a manifest's: {', '.join(sorted(wrong))}")
+        for name, value in record.items():
+            if not isinstance(value, _KINDS[known[name]]):
+                raise StoreError(f"{where}: {name} is {value!r}; expected a value of type {known[name]}")
         return Manifest(**{**record, "arguments": tuple(record.get("arguments", ()))})
 
 

@@ -32,6 +32,8 @@ FORMAT = "op-conformance run"
 VERSION = 3
 READABLE = (2, VERSION)  # in version 2 a failure was text
 
+_OWN = {"ended": bool, "by_status": dict, "bytes": int, "sha256": str}  # the fields that a run has when it ends
+_STATUSES = frozenset(s.value for s in Status)
 _FORGOTTEN = ".forgotten"  # ends the name of a directory that is to be deleted
 _BEFORE = re.compile(r"(?P<series>.+)~(?P<count>\d+)")
 
@@ -162,11 +164,21 @@ def opened(directory: Path) -> Closed:
     version = record.pop("version", None)
     if version not in READABLE:
         raise StoreError(f"{file}: {unreadable(version)}")
-    try:
-        own = {name: record.pop(name) for name in ("ended", "by_status", "bytes", "sha256")}
-    except KeyError as e:
-        raise StoreError(f"{file}: has no {e}; expected the manifest of a closed run") from e
+    own = {name: record.pop(name, None) for name in _OWN}
+    for name, kind in _OWN.items():
+        if not isinstance(own[name], kind):
+            raise StoreError(f"{file}: {name} is {own[name]!r}; expected the manifest of a closed run")
+    _check_counts(file, own["by_status"])
     return Closed(directory, Manifest.from_json(record, str(file)), **own, version=version)
+
+
+def _check_counts(file: Path, by_status: Mapping[str, Any]) -> None:
+    """Raise StoreError if a manifest counts a status that this suite does not know."""
+    for status, count in by_status.items():
+        if status not in _STATUSES or not isinstance(count, int):
+            raise StoreError(
+                f"{file}: by_status has {count!r} of the status {status!r}; was it written by a later suite?"
+            )
 
 
 def unreadable(version: object) -> str:
