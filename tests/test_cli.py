@@ -117,6 +117,13 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert isinstance(shown.exception, SystemExit)
 
 
+@pytest.mark.parametrize("what", [["ops/masking.py::masked_fil_.Scalar[bool-expanded]#x"], ["--aoti", "no.py"]])
+def test_a_triage_of_what_is_not_there_leaves_no_directory(what: list[str], results: Path) -> None:
+    shown = run("triage", "--backend", "torch:cpu", *what)
+    assert shown.exit_code == 2
+    assert not (results / "triage").exists()
+
+
 def test_ctrl_c_is_no_failure_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt

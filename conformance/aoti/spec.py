@@ -45,12 +45,20 @@ class Model:
         return (*replaced, *tensors[expected:])
 
 
-def load(spec: str, device: str) -> Model:
-    """Return the model of a specification on a device; with the same weights in every process. Raises SpecError."""
+def parts(spec: str) -> tuple[str, str]:
+    """Return the file or module of a specification, and the function. Raises SpecError if there is none."""
     name = spec if spec.endswith(".py") else spec.rpartition(":")[0]
     function = DEFAULT_FUNCTION if name == spec else spec.rpartition(":")[2]
     if not name or not function:
         raise SpecError(f"{spec!r} is no model: expected file.py, file.py:function or module:function")
+    if name.endswith(".py") and not Path(name).is_file():
+        raise SpecError(f"no file {name}")
+    return name, function
+
+
+def load(spec: str, device: str) -> Model:
+    """Return the model of a specification on a device; with the same weights in every process. Raises SpecError."""
+    name, function = parts(spec)
     module = _file(Path(name)) if name.endswith(".py") else _module(name)
     make = getattr(module, function, None)
     if not callable(make):
@@ -78,8 +86,6 @@ def inputs_from(file: Path, model: Model, device: str) -> list[torch.Tensor]:
 
 
 def _file(path: Path) -> Any:
-    if not path.is_file():
-        raise SpecError(f"no file {path}")
     sys.path.insert(0, str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:

@@ -56,9 +56,12 @@ def aoti_(
     """
     from conformance import backends
     from conformance.aoti import builtin, session, text
-    from conformance.aoti.spec import SpecError
+    from conformance.aoti.spec import SpecError, parts
 
     reports = []
+    with mistakes(SpecError):
+        for model in models:
+            parts(model)  # before any of them is compiled
     with mistakes(backends.BackendNotFound, session.CompileError, SpecError, OSError), _directory(keep) as directory:
         found, another = backends.find(backend), backends.find(other) if other else None
         for number, model in enumerate(models or builtin.MODELS):
@@ -118,6 +121,7 @@ def triage_package(given: Sequence[str], backend: str, timeout: float, out: Path
     from conformance import backends
     from conformance.aoti import session, text, triage
     from conformance.aoti.kernels import Conclusion
+    from conformance.aoti.spec import SpecError, parts
 
     packages, files = ([Path(g) for g in given if g.endswith(ends)] for ends in (PACKAGE, INPUTS))
     models = [g for g in given if not g.endswith((*PACKAGE, *INPUTS))]
@@ -129,7 +133,8 @@ def triage_package(given: Sequence[str], backend: str, timeout: float, out: Path
     for file in (*packages, *files):
         if not file.is_file():
             raise Mistake(f"no file {file}")
-    with mistakes(backends.BackendNotFound, session.CompileError, OSError):
+    with mistakes(backends.BackendNotFound, session.CompileError, SpecError, OSError):
+        parts(models[0])
         found = backends.find(backend or "torch:cpu")
         places = next(iter(files), None), next(iter(packages), None)
         result = triage.triage(triage.TriageJob(models[0], found, out.resolve(), *places, timeout))

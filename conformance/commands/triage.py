@@ -119,8 +119,8 @@ def _case_script(case: str, backend: Capabilities, out: Path) -> Path:
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
 
-    plan = Plan(backend, Selection(), DEFAULT_SEED)
+    script = repro.script_of_case(Plan(backend, Selection(), DEFAULT_SEED), case, contained=False)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
-    path.write_text(repro.script_of_case(plan, case, contained=False), encoding="utf-8")
+    path.write_text(script, encoding="utf-8")
     return path
