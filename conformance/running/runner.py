@@ -13,8 +13,9 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from conformance.records import Gate, GateFailure, Observation, Setting
+from conformance.records import Gate, Observation, Setting
 from conformance.running import crash_log
+from conformance.running.bring_up import BringUp
 from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
@@ -37,18 +38,14 @@ from conformance.running.late_errors import LateErrorInquiry
 from conformance.running.protocol import (
     SEARCH,
     Stretch,
-    Tried,
     Work,
     checks_request,
-    keeps_request,
     kernels_request,
     precede_request,
-    primitive_request,
     reference_request,
     subnormals_request,
     without_request,
 )
-from conformance.support.signals import signal_name
 from conformance.vocabulary import CellId, Route, Status
 
 # Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
@@ -180,43 +177,14 @@ class Runner:
 
         Where all are tried, the device is also asked for which dtypes it keeps subnormal numbers.
         """
-        limits: dict[str, GateFailure] = {}
-        child: Child | None = None
-        for index, primitive in enumerate(self._work.primitives()):
-            child = child or self._fresh()
-            self._children.progress.note(0, "")
-            reply = child.ask(primitive_request(index), self._timeout)
-            broken = self._broken(primitive, reply)
-            if not isinstance(reply, dict):
-                child.close()
-                child = None
-            if broken and primitive.blocks:
-                if child:
-                    child.close()
-                return Gate(broken)
-            if broken:
-                limits[primitive.name] = broken
-        if limits and child:
-            child.close()
-            child = None
-        self._child = child
+        bringing_up = BringUp(self._work, self._children, self._fresh, self._timeout)
+        failure, limits = bringing_up.primitives()
+        if failure:
+            return Gate(failure)
         self.without(tuple(limits))
-        self.count_on_subnormals(self._kept())
+        self.count_on_subnormals(bringing_up.subnormals())
+        self._child = bringing_up.child
         return Gate(None, limits, self._subnormals)
-
-    def _kept(self) -> tuple[str, ...]:
-        """Return the dtypes whose subnormal numbers the device keeps. No cell runs in a child that was asked."""
-        kept = []
-        for dtype in self._work.subnormal_dtypes():
-            self._child = self._child or self._fresh()
-            reply = self._child.ask(keeps_request(dtype), self._timeout)
-            if isinstance(reply, dict) and reply["keeps"]:
-                kept.append(dtype)
-            else:
-                self._drop()  # it may have died, or raised an error that later calls meet again
-        if kept:
-            self._drop()
-        return tuple(kept)
 
     def without(self, primitives: Sequence[str]) -> None:
         """Do without these primitives in all children from now on."""
@@ -225,14 +193,6 @@ class Runner:
     def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
         """In all children from now on, judge as a device that keeps the subnormal numbers of these dtypes."""
         self._subnormals = tuple(dtypes)
-
-    def _broken(self, primitive: Tried, reply: dict[str, Any] | ChildDeath | Hang) -> GateFailure | None:
-        if isinstance(reply, dict):
-            return GateFailure(reply["broken"]) if reply["broken"] else None
-        how = f"hung for {reply.seconds:g} s" if isinstance(reply, Hang) else f"died: {signal_name(reply.status)}"
-        said = crash_log.parse(reply.log)
-        details = "\n".join(filter(None, (said.message, *said.stack, *said.python)))
-        return GateFailure(f"{primitive.text}: the process that tried it {how}", details)
 
     def _fresh(self) -> Child:
         child = self._children.fresh()
