@@ -28,7 +28,7 @@ from conformance.perf import model as perf_model
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status, Word
-from tools import generated
+from tools import generated, scale
 from tools.causes import outcome
 from tools.causes import tables as causes
 from tools.causes.reasons import REASONS
@@ -42,6 +42,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/faults.md", "docs/kill-rate.md", "docs/causes.md",
     "docs/settings.md", "docs/contract.md", "docs/aoti.md", "docs/perf.md",
+    "docs/scale.md",
 )  # fmt: skip
 GENERATED = ROOT / "conformance" / "corpus" / "data" / "generated.jsonl.gz"
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
@@ -323,6 +324,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "environments": _environments,
     "settings": partial(_settings, settings.ends),
     "settings-differences": partial(_settings, settings.differences),
+    "scale-inputs": partial(_settings, scale.inputs),
+    "scale-night": partial(_settings, scale.night),
+    "scale-year": partial(_settings, scale.year),
     "builds": _builds,
 }
 
