@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, packages_distributions
 from typing import Any
 
 import torch
@@ -98,11 +98,13 @@ def methods(backend: Capabilities) -> str:
 
 
 def autoload(backend: Capabilities) -> str:
-    found = [entry.value.partition(":")[0] for entry in entry_points(group="torch.backends")]
-    ours = any(module.partition(".")[0] == backend.module.partition(".")[0] for module in found)
-    return (
-        "" if ours else f"no entry point of the group torch.backends loads {backend.module}; found: {found or 'none'}"
-    )
+    package = backend.module.partition(".")[0]
+    owners = packages_distributions().get(package, [])  # whose entry point may name a module of its own
+    found = list(entry_points(group="torch.backends"))
+    if any(e.module.partition(".")[0] == package or (e.dist and e.dist.name in owners) for e in found):
+        return ""
+    modules = ", ".join(entry.module for entry in found)
+    return f"no entry point of the group torch.backends loads {backend.module}; found: {modules or 'none'}"
 
 
 def serialization(backend: Capabilities) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from packaging.version import Version
 
 from conformance import backends
 from conformance.backends import Capabilities
-from conformance.doctor import examination
+from conformance.bare_device import BareDevice
+from conformance.doctor import examination, probes
 from conformance.doctor.registrations import REGISTRATIONS, Need, Registration
 
 OLD, NEW = Version("2.6.0"), Version("2.13.0")
@@ -67,6 +69,22 @@ def test_the_table_has_lines_for_every_version_from_the_first(one: Registration)
     assert versions == sorted(set(versions))
     assert all(one.lines_for(version, "npu", "mine").strip() for version in versions)
     assert one.purpose
+
+
+@pytest.mark.parametrize(
+    ("entry", "missing"),
+    [("mine = mine.start:load", False), ("mine = mine_autoload:load", False), ("", True)],
+)
+def test_a_backend_may_be_loaded_by_another_module_of_its_distribution(
+    entry: str, missing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text("mine\nmine_autoload\n")
+    (info / "entry_points.txt").write_text(f"[torch.backends]\n{entry}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert bool(probes.autoload(Capabilities(BareDevice("mine", "cpu"), "mine", "mine"))) is missing
 
 
 HIDDEN = [
