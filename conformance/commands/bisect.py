@@ -144,6 +144,10 @@ def _check(request: Request) -> None:
         raise Mistake("expected either CASEs or --script CMD")
     if request.perf:
         _check_perf(request)
+    if request.rate is not None and not 0 < request.rate <= 1:
+        raise Mistake(f"--rate: expected more than 0 and at most 1, got {request.rate:g}")
+    if not 0.5 < request.threshold < 1:
+        raise Mistake(f"--threshold: expected more than 0.5 and less than 1, got {request.threshold:g}")
     for case in request.cases:
         if not request.perf and CaseId.parse(case) is None:
             hint = "; with --perf it is a case of `conformance perf`" if slowness.parse(case) else ""

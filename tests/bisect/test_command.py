@@ -92,6 +92,16 @@ def test_commits_that_do_not_build_are_in_the_range_and_not_called_bad(tmp_path:
     assert "no header" in (tmp_path / "out/report.md").read_text()
 
 
+@pytest.mark.parametrize("wrong", [("--rate", "2"), ("--rate", "0"), ("--threshold", "0.5"), ("--threshold", "1")])
+def test_a_wrong_number_is_named_and_leaves_no_search_behind(
+    wrong: tuple[str, str], tmp_path: Path, repository: Path
+) -> None:
+    result = invoke(*arguments(tmp_path, repository, "true"), *wrong)
+    assert result.exit_code == 2
+    assert result.output.startswith(f"Error: {wrong[0]}: expected more than 0")
+    assert not (tmp_path / "out").exists()
+
+
 def test_without_ends_the_search_begins_at_the_newest_commit_and_goes_back(tmp_path: Path, repository: Path) -> None:
     script = judge(tmp_path, 14)
     git(repository, "commit", "-qm", "nothing", "--allow-empty")
@@ -251,7 +261,7 @@ def test_a_build_that_is_interrupted_is_stopped_and_made_again(
         (["bisect", "--axis", "both", "--script", "true"], "expected --good and --bad"),
         (["bisect", "--script", "true", "--good", "9.9"], "9.9"),
         (["bisect", "--script", "true", "--rate", "2"], "more than 0 and at most 1"),
-        (["bisect", "--script", "true", "--threshold", "0.2"], "between 0.5 and 1"),
+        (["bisect", "--script", "true", "--threshold", "0.2"], "--threshold: expected more than 0.5"),
         (["bisect", "--script", "true", "--good", "2.15", "--bad", "2.8"], "give --fixed"),
         (["bisect", "--script", "true", "--timeout", "0"], "--timeout: expected a positive number of seconds, got 0"),
         (["bisect", "--script", "true", "--tries", "0"], "'--tries': 0 is not in the range"),
