@@ -102,6 +102,7 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["repro", "nonsense", "--backend", "torch:cpu", "-o", "no/case.py"], "there is no directory no;"),
         (["contract", "--backend", "torch:cpu", "-o", "no/ends.json"], "there is no directory no;"),
         (["contract", "--backend", "torch:cpu", "-o", "a.py"], "a.py: not JSON"),
+        (["contract", "--backend", "torch:cpu", "-o", "/proc/ends.json"], "--output: /proc cannot be written"),
         (["triage", "--backend", "torch:cpu", "masked_fill"], "expected a CASE such as ops/"),
         (["triage", "--backend", "torch:cpu", "--", "python", "no.py"], "no script no.py"),
         (["triage", "--backend", "torch:cpu", "--matrix", "no.toml", "--", "a.py"], "'no.toml' does not exist"),

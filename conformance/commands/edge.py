@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import click
@@ -110,17 +111,27 @@ def tell(line: str) -> None:
 
 
 def need_directory(option: str, file: Path) -> None:
-    """Raise Mistake if a file cannot be written because its directory does not exist."""
+    """Raise Mistake if a file cannot be written because there is no such directory, or nothing can be written there."""
     if not file.absolute().parent.is_dir():
         raise Mistake(f"{option} {file}: there is no directory {file.parent}; expected one that exists")
+    need_room(option, file.parent)
+
+
+def need_room(option: str, directory: Path) -> None:
+    """Raise Mistake if no file can be written in a directory. A command finds that out before hours of work."""
+    try:
+        TemporaryFile(dir=directory).close()
+    except OSError as e:
+        raise Mistake(f"{option}: {directory} cannot be written: {e.strerror}; expected another directory") from e
 
 
 def make_directory(option: str, directory: Path) -> None:
-    """Create a directory if it does not exist. Raises Mistake if that is impossible."""
+    """Create a directory if it does not exist. Raises Mistake if that or writing in it is impossible."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise Mistake(f"{option} {directory}: cannot be created: {e.strerror}; expected another directory") from e
+    need_room(option, directory)
 
 
 def matching(pattern: str, names: Sequence[str]) -> set[str]:

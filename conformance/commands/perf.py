@@ -14,6 +14,7 @@ from conformance.commands.edge import (
     Commands,
     Mistake,
     backend_option,
+    make_directory,
     matching,
     mistakes,
     results_option,
@@ -57,7 +58,10 @@ def perf_() -> None:
 def run_(
     backend: str, pattern: str, overloads: str | None, sizes: str | None, dtype: str, results: Path, **times: Any
 ) -> None:
-    """Time calls on the device and on CPU in turn, at several sizes, and store the times."""
+    """Time calls on the device and on CPU in turn, at several sizes, and store the times.
+
+    The exit code is 1 if no case could be measured.
+    """
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.perf.meter import Meter
@@ -82,6 +86,7 @@ def _run(
     """Measure, store, and print the end of the run. Return the exit code."""
     from conformance.perf.manifest import manifest_of
 
+    make_directory("--results", results / store.PERF)
     cases = len(overloads) * len(sizes)
     manifest = manifest_of(meter.backend, meter.corpus.hash, cases, sys.argv[1:], complete=complete)
     meter.prepare()
@@ -96,7 +101,9 @@ def _run(
     click.echo(f"results: {path}/")
     if counts.get(End.ERROR):
         return Exit.SUITE_ERROR
-    return Exit.INTERRUPTED if counts.get(End.NOT_REACHED) else Exit.OK
+    if counts.get(End.NOT_REACHED):
+        return Exit.INTERRUPTED
+    return Exit.OK if counts.get(End.MEASURED) else Exit.CELLS_FAILED
 
 
 def _start(meter: Meter) -> Callable[[], session.Asked]:

@@ -93,11 +93,12 @@ def test_what_cannot_be_shown_is_an_error_of_one_line(tmp_path: Path, arguments:
         (("--dtype", "float31"), "unknown dtype 'float31'; near: float32"),
         (("--seconds-per-case", "0"), "expected a positive number of seconds"),
         (("--backend", "nix"), "unknown backend 'nix'"),
+        (("--overloads", "mm", "--results", "/proc/perf"), "--results /proc/perf/perf: cannot be created"),
     ],
 )
 def test_a_run_of_what_does_not_exist_lists_what_is_near(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     given = arguments if "--backend" in arguments else ("--backend", "cpu", *arguments)
-    shown = perf(tmp_path, "run", *given)
+    shown = CliRunner().invoke(commands, ("perf", "run", "--results", str(tmp_path), *given))
     assert shown.exit_code == 2
     assert told in shown.output
     assert store.names(tmp_path) == []
@@ -124,6 +125,14 @@ def test_a_run_stores_a_record_of_each_overload_and_size(tmp_path: Path, backend
     assert work.copied > 0
     assert run.machine.device.bandwidth
     assert run.machine.cpu.flops
+
+
+def test_a_run_that_measures_nothing_is_no_success(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "conformance.cli", "perf", "run", "--backend", "torch:cpu", "--sizes", "small"]
+    command += ["--overloads", "mm", "--dtype", "bool", "--rounds", "1", "--results", str(tmp_path)]
+    done = forked_runs.run(command, tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 = 0 measured + 0 unsupported + 1 unsuitable" in done.stdout
 
 
 @pytest.mark.parametrize(
