@@ -14,6 +14,7 @@ from conformance.commands.edge import Mistake, mistakes, results_option
 from conformance.lanes import jobs, matrix
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
+from conformance.results.causes_text import counted
 from conformance.results.store import StoreError, runs
 from conformance.support.toml_table import TomlError
 
@@ -56,7 +57,7 @@ def _split(text: str) -> list[str]:
 
 
 def _table(found: Sequence[Job]) -> Table:
-    table = Table(title=f"{len(found)} jobs")
+    table = Table(title=counted(len(found), "job"))
     for name in ("session", "shard", "minutes"):
         table.add_column(name, no_wrap=True)
     table.add_column("lane", overflow="fold")

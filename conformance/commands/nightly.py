@@ -56,7 +56,7 @@ def search_(results: Path, expected: Path | None, out: Path, most: int, dry_run:
         out.mkdir(parents=True, exist_ok=True)
         (out / SEARCHES).write_text(json.dumps([s.to_json() for s in wanted], indent=1) + "\n", encoding="utf-8")
     codes = [_carry_out(s, out, dry_run, more) for s in wanted]
-    click.echo(f"{len(wanted)} lanes have cells that newly fail", err=True)
+    click.echo(f"cells that newly fail: in {counted(len(wanted), 'lane')}", err=True)
     if any(code not in (Exit.OK, Exit.CELLS_FAILED) for code in codes):  # 1: no culprit was found
         raise Mistake("a search failed; see above")
 
@@ -113,7 +113,7 @@ def apply_(file: TextIO, gh: str) -> None:
             for command, body in _commands(action):
                 done = subprocess.run([gh, *command], input=body, text=True, check=False)
                 failed += done.returncode != 0
-    click.echo(f"{len(actions)} actions, {failed} commands failed", err=True)
+    click.echo(f"{counted(len(actions), 'action')}, {counted(failed, 'command')} failed", err=True)
     sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
 
 

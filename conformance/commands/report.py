@@ -12,6 +12,7 @@ from rich.console import Console
 
 from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
 from conformance.report import gather, model, site, text
+from conformance.results.causes_text import counted
 from conformance.results.store import StoreError
 
 UNBROKEN = 200  # columns of output that does not go to a terminal
@@ -51,9 +52,8 @@ def report_(
         found = gather.gather(results, expected, searches, most_runs)
         if directory:
             page = site.write(model.site(found, datetime.now(timezone.utc)), directory)
-            click.echo(
-                f"{page}: {len(found.lanes)} lanes, {sum(lane.run.failing for lane in found.lanes)} failing cells"
-            )
+            failing = sum(lane.run.failing for lane in found.lanes)
+            click.echo(f"{page}: {counted(len(found.lanes), 'lane')}, {counted(failing, 'failing cell')}")
         else:
             fits = sys.stdout.isatty() or "COLUMNS" in os.environ
             text.show(found, Console(width=None if fits else UNBROKEN))

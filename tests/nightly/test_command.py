@@ -72,7 +72,7 @@ def test_a_new_failure_is_bisected_between_the_commits_of_two_nights() -> None:
     said = f"{LANE}: bisect {case} --axis backend --good c0 --bad c1 --torch 2.8 --environment malloc"
     assert f"{said} --out bisect/{LANE} --tries 3" in shown.output
     assert "old" not in shown.output
-    assert "2 lanes have cells that newly fail" in shown.output
+    assert "cells that newly fail: in 2 lanes" in shown.output
 
 
 def test_few_searches_ask_about_different_causes() -> None:
