@@ -1,9 +1,9 @@
 """Reads lists without running them: exported ones, and what backends write for PyTorch's device-type tests.
 
 Of a Python file the syntax tree is read. Known are ``op_overrides``, ``op_allowlist`` and ``test_exclusions``, where
-they are assigned or passed by name, and the ``xfail(...)`` and ``skip(...)`` of ``skipOps``. Their values are literals,
-dtypes as ``torch.float32``, ``DecorateInfo(...)``, and names of values that the file assigns. The rest of the file is
-ignored; what is in these places and is none of this becomes ``unmapped``.
+they are assigned, passed by name or added to, and the ``xfail(...)`` and ``skip(...)`` of ``skipOps``. Their values
+are literals, dtypes as ``torch.float32``, ``DecorateInfo(...)``, and names of values that the file assigns. The rest of
+the file is ignored; what is in these places and is none of this becomes ``unmapped``.
 """
 
 from __future__ import annotations
@@ -63,6 +63,22 @@ def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield _name(target), node.value
 
 
+def _added(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what is added to a table: ``t |= {...}``, ``t[op] = [...]``, ``t.update({...})``, ``t.append(op)``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign):
+            yield _name(node.target), node.value
+        elif isinstance(node, ast.Assign):
+            for target in (t for t in node.targets if isinstance(t, ast.Subscript)):
+                yield _name(target.value), ast.copy_location(ast.Dict([target.slice], [node.value]), node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
+            of, (value,) = _name(node.func.value), node.args
+            if node.func.attr in ("update", "extend"):
+                yield of, value
+            elif node.func.attr in ("add", "append"):
+                yield of, ast.copy_location(ast.List([value], ast.Load()), node)
+
+
 def _passed(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Yield the arguments that are passed by name."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.keyword))
@@ -81,7 +97,7 @@ class _Reader:
         entries: list[Entry] = []
         allowed: tuple[str, ...] | None = None
         seen = False
-        for name, value in (*_assigned(self._tree), *_passed(self._tree)):
+        for name, value in (*_assigned(self._tree), *_passed(self._tree), *_added(self._tree)):
             table = name.casefold()
             if table not in _TABLES or (isinstance(value, ast.Constant) and value.value is None):
                 continue

@@ -84,6 +84,26 @@ def test_what_is_in_a_list_and_cannot_be_read_is_told_with_its_line(tmp_path: Pa
     assert read(tmp_path, HAND_WRITTEN).unmapped["NAME is not a literal"] == ("line 28: skip(NAME)",)
 
 
+ADDED = """
+op_overrides = {}
+op_overrides["acos"] = [DecorateInfo(unittest.expectedFailure)]
+DemoTestBase.op_overrides |= {"neg": [DecorateInfo(unittest.expectedFailure)]}
+DemoTestBase.op_overrides.update({"abs": [DecorateInfo(unittest.expectedFailure)]})
+op_allowlist = ["neg"]
+op_allowlist += ["acos"]
+op_allowlist.append("abs")
+op_allowlist.extend(["log"])
+OTHER["exp"] = [DecorateInfo(unittest.expectedFailure)]
+"""
+
+
+def test_what_is_added_to_a_table_is_read_too(tmp_path: Path) -> None:
+    found = read(tmp_path, ADDED)
+    assert {entry.op for entry in found.entries} == {"acos", "neg", "abs"}
+    assert sorted(found.allowlist or ()) == ["abs", "acos", "log", "neg"]
+    assert found.unmapped == {}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
