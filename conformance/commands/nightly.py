@@ -123,16 +123,17 @@ def apply_(file: TextIO, gh: str) -> None:
 @_bisect
 @click.option("--commit", default="", help="The full commit of torch; default: that of the runs.")
 @click.option("--artifacts", default="", metavar="URL", help="A page with the results.")
-@click.option("--lanes", default="", help=f"Names, or patterns of them; default: {OF_NIGHTLY}, if any.")
+@click.option("--lanes", default="", metavar="A,B", help=f"Names, or patterns of them; default: {OF_NIGHTLY}, if any.")
 def relay_(results: Path, expected: Path | None, found: Path, commit: str, artifacts: str, lanes: str) -> None:
     """Print the inputs of the callback action of PyTorch's CI relay, as a step's outputs; nothing if no lane ran."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
-        wanted = lanes or OF_NIGHTLY
-        ran = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, wanted)]
+        wanted = [name.strip() for name in (lanes or OF_NIGHTLY).split(",")]
+        found_ = tonight.read(results, expected)
+        ran = [lane for lane in found_ if any(fnmatchcase(lane.run.manifest.lane, name) for name in wanted)]
         if lanes and not ran:
             raise Mistake(f"--lanes: no lane of tonight is called {lanes}")
         if not ran:
-            click.echo(f"nothing to report: no lane of tonight is called {wanted}", err=True)
+            click.echo(f"nothing to report: no lane of tonight is called {OF_NIGHTLY}", err=True)
             return
         commit = relay.commit([commit] if commit else [lane.run.manifest.torch_commit for lane in ran])
         failing = [f for lane in ran for f in lane.failing]

@@ -213,6 +213,13 @@ def test_the_relay_is_told_of_the_lanes_of_the_nightly_torch() -> None:
     assert LANE not in shown.output
 
 
+def test_the_relay_is_told_of_several_lanes_that_are_named() -> None:
+    two_nights()
+    shown = run("relay", "--commit", "0" * 40, "--lanes", f"*-torchnightly-*, {LANE}")
+    assert LANE in shown.output
+    assert "torchnightly" in shown.output
+
+
 def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> None:
     ran(0, bad("mm"))
     shown = run("relay")

@@ -58,11 +58,16 @@ def test_the_relay_gets_a_success_only_for_a_complete_night_that_passed() -> Non
 
 
 def test_a_long_relay_text_is_cut_between_characters() -> None:
-    many = [failing(f"op{i}", "é" * 9999) for i in range(1200)]
-    tests = json.loads(told(*many)["failed-tests-detail"])
-    assert len(tests) == relay.MOST_TESTS
+    tests = json.loads(told(failing(text="é" * 9999))["failed-tests-detail"])
     assert max(len(t["stacktrace"].encode()) for t in tests) == relay.STACK
     assert max(len(t["message"].encode()) for t in tests) <= relay.MESSAGE
+
+
+def test_the_largest_families_are_listed_as_far_as_the_limits_allow() -> None:
+    few = told(*[failing(f"op{i}", "é" * 9999) for i in range(1200)])["failed-tests-detail"]
+    assert len(few) <= relay.DETAIL < len(few) + relay.STACK * len("\\u00e9")
+    many = json.loads(told(*[failing(f"op{i}", "x") for i in range(1200)])["failed-tests-detail"])
+    assert len(json.loads(few)) < len(many) <= relay.MOST_TESTS
 
 
 def test_no_text_of_a_result_ends_an_output() -> None:
