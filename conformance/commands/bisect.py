@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import click
 
 from conformance.bisect import record, report, slowness
+from conformance.bisect.alone import alone
 from conformance.bisect.perf_probe import PerfProbe
 from conformance.bisect.places import Workshop
 from conformance.bisect.points import PointError
@@ -193,8 +195,10 @@ def _carry_out(request: Request, question: Question, out: Path | None = None) ->
     session = Session(kept, probe, workshop, out / record.STATE, tell, ahead)
     # CI stops a job with SIGTERM. Compilers and worktrees must not be left behind then.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    prepares = any(point.torch for point in question.points)  # a script alone needs worktrees, which searches share
     try:
-        session.run()
+        with alone(workshop.cache) if prepares else nullcontext():
+            session.run()
     except KeyboardInterrupt:
         click.echo(f"interrupted after {len(kept.runs)} runs; to continue: {_resume(kept)}", err=True)
         sys.exit(Exit.INTERRUPTED)

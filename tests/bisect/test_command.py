@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.bisect import record
+from conformance.bisect.alone import alone
 from conformance.bisect.record import Question, Record
 from conformance.cli import commands
 from conformance.commands import bisect
@@ -136,6 +137,14 @@ def matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "matrices/demo.toml").write_text(f'backend = "demo"\nproject = ""\nmodule = "demo"\n{lanes}')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bisect, "Session", Asked)
+
+
+@pytest.mark.usefixtures("matrix")
+def test_two_searches_do_not_prepare_versions_in_one_cache(tmp_path: Path) -> None:
+    with alone(tmp_path):
+        result = invoke("bisect", "--script", "true", "--good", "2.7", "--cache", str(tmp_path))
+    assert result.exit_code == 2
+    assert "another search prepares versions there; wait for its end, or give another --cache" in result.output
 
 
 @pytest.mark.usefixtures("matrix")
