@@ -19,6 +19,7 @@ from conformance.calls.model import Call
 from conformance.calls.program import run_program
 from conformance.corpus.model import NotStorable
 from conformance.inventory import overload_of
+from conformance.support.signals import interrupt_once
 from conformance.torch_versions import WatchingMode, has_no_memory, storage_id, storage_ids, without_modes
 
 
@@ -92,6 +93,7 @@ def main(arguments: list[str]) -> None:
     """Run the program and write its calls, also those before an exception of the program."""
     backend_name, path, largest, _, *program = arguments
     recorder = Recorder(torch.device(backends.find(backend_name).device))
+    interrupt_once()  # a second Ctrl-C must not stop the writing
     try:
         with recorder:
             run_program(program)

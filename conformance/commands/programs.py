@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -117,7 +119,10 @@ def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) ->
     help="Largest storage in bytes whose values are stored; a seed replaces a larger storage of floats.",
 )  # fmt: skip
 def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) -> None:
-    """Run a program and store its ATen calls on the device, for `replay`, `next` and `perf show`."""
+    """Run a program and store its ATen calls on the device, for `replay`, `next` and `perf show`.
+
+    Ctrl-C ends the program, and the calls before it are stored.
+    """
     from conformance import backends
     from conformance.triage import run
 
@@ -128,10 +133,24 @@ def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) 
     need_directory("--output", output)
     arguments = [name, str(output), str(largest), "--", *program]
     before = _written_at(output)
-    ended = subprocess.run([python, "-m", "conformance.calls.recording", *arguments], check=False)
+    code = _ended([python, "-m", "conformance.calls.recording", *arguments])
     written = _written_at(output) != before  # a file of an earlier recording may be there
     click.echo(f"written to {output}" if written else f"nothing was written to {output}", err=True)
-    sys.exit(Exit.OK if ended.returncode == 0 else Exit.CELLS_FAILED)
+    sys.exit(code)
+
+
+def _ended(command: Sequence[str]) -> Exit:
+    """Run a command, and let it end by itself after Ctrl-C: it stores what it has. A second Ctrl-C kills it."""
+    with subprocess.Popen(command) as child:
+        try:
+            return Exit.CELLS_FAILED if child.wait() else Exit.OK
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)  # which a terminal has sent to it as well
+            try:
+                child.wait()
+            except KeyboardInterrupt:
+                child.kill()
+            return Exit.INTERRUPTED
 
 
 def _written_at(file: Path) -> tuple[int, int] | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,31 @@ def test_calls_recorded_on_cpu_are_equal_to_cpu_when_replayed(recorded: str) -> 
     done = conformance("replay", recorded, "--backend", "torch:cpu")
     assert done.returncode == 0, done.stdout
     assert done.stdout == "5 calls = 5 equal to CPU + 0 fail + 0 not comparable\n"
+
+
+SLOW_TO_END = """
+import pathlib, sys, time, torch
+torch.ones(3).neg()
+pathlib.Path(sys.argv[1]).touch()
+try:
+    time.sleep(600)
+finally:
+    time.sleep(1)
+"""
+
+
+def test_ctrl_c_stores_the_calls_before_it(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    (tmp_path / "program.py").write_text(SLOW_TO_END)
+    output = str(tmp_path / "calls")
+    words = ("record", "--backend", "torch:cpu", "-o", output, "--", "python", str(tmp_path / "program.py"), str(begun))
+    with subprocess.Popen((sys.executable, "-m", "conformance.cli", *words), start_new_session=True) as command:
+        while not begun.exists():
+            assert command.poll() is None
+            time.sleep(0.05)
+        os.killpg(command.pid, signal.SIGINT)  # as a terminal does
+        assert command.wait(300) == 2
+    assert [call.case.cell.overload for call in file.load(Path(output))] == ["ones", "neg"]
 
 
 def test_a_file_of_an_earlier_recording_is_not_taken_for_that_of_a_program_that_was_killed(tmp_path: Path) -> None:
