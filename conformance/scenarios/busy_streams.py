@@ -26,16 +26,17 @@ Part = Callable[[str], torch.Tensor]
 
 def results_of_parts(device: str, *parts: Part) -> Results:
     """Return the tensor of each part, by its name."""
+    return {part.__name__.strip("_"): offered(partial(with_streams, part, device)) for part in parts}
 
-    def of(part: Part) -> torch.Tensor:
-        try:
-            return part(device)
-        except RuntimeError as e:
-            if LACKING in str(e):
-                raise NotOffered(first_line(e)) from e
-            raise
 
-    return {part.__name__.strip("_"): offered(partial(of, part)) for part in parts}
+def with_streams(part: Part, device: str) -> torch.Tensor:
+    """Return the tensor of a part. Raises NotOffered if the device has no streams, or no events."""
+    try:
+        return part(device)
+    except RuntimeError as e:
+        if LACKING in str(e):
+            raise NotOffered(first_line(e)) from e
+        raise
 
 
 def new_stream(device: str) -> torch.Stream | None:
