@@ -25,6 +25,7 @@ from conformance.scenarios import (
     graphs,
     groups,
     handles,
+    importing,
     loading,
     long_draws,
     masks,
@@ -61,10 +62,10 @@ from conformance.support.suggestions import unknown
 MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
-    gradient_calls, graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions,
-    model_parallel, modules, named_methods, not_current, operands, parallel, profiling, python_values, queries, seeding,
-    serialization, sharing, storages, stream_handles, streams, subgroups, threads, training, transfers, user_ops, waits,
-    walks,
+    gradient_calls, graphs, groups, handles, importing, loading, long_draws, masks, memory_needed, memory_numbers,
+    millions, model_parallel, modules, named_methods, not_current, operands, parallel, profiling, python_values,
+    queries, seeding, serialization, sharing, storages, stream_handles, streams, subgroups, threads, training,
+    transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 
