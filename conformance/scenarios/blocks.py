@@ -1,4 +1,4 @@
-"""Blocks that make a device or a stream the current one, within each other.
+"""Blocks that make a device or a stream the current one, within each other, and blocks of none.
 
 CPU has none of it. Its results are what is promised: that each property holds.
 """
@@ -6,15 +6,15 @@ CPU has none of it. Its results are what is promised: that each property holds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from itertools import product
 from typing import Any
 
 import torch
 
-from conformance.scenarios.asking import accelerator, held, module_of, named
-from conformance.scenarios.model import NotOffered, Results, scenario
+from conformance.scenarios.asking import accelerator, held, module_of, named, on_device
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 Block = AbstractContextManager[Any]
 
@@ -70,3 +70,39 @@ def nested(device: str) -> Results:
         f"{inner}{'_of_second' if second else ''}_in_{outer}": partial(restored, outer, inner, second)
         for outer, inner, second in product(BLOCKS, BLOCKS, (False, True))
     })  # fmt: skip
+
+
+#: Blocks of no device of the kind, and of no stream.
+OF_NOTHING: dict[str, Callable[[str], Block]] = {
+    "no_device": lambda kind: _made(kind, "device", None),
+    "device_below_zero": lambda kind: _made(kind, "device", -1),
+    "first_of_the_host": lambda kind: _made(kind, "device", torch.device("cpu", 0)),
+    "device_of_a_host_tensor": lambda kind: _made(kind, "device_of", torch.ones(2)),
+    "no_stream": lambda kind: _made(kind, "stream", None),
+}
+
+
+def _made(kind: str, name: str, of: Any) -> Block:
+    return named(module_of(kind), name)(of)  # type: ignore[return-value]
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def of_nothing(device: str) -> Results:
+    """A block with no device, one of the host, an index below zero or no stream leaves current what is so."""
+
+    def unchanged(name: str) -> bool:
+        accelerator(device)
+        count, kind = torch.accelerator.device_count(), torch.device(device).type
+        with on_device(count - 1), _stream(kind, count - 1) if name == "no_stream" else nullcontext():
+            before = _current(count)
+            within = before
+            with ExitStack() as block:
+                try:
+                    block.enter_context(OF_NOTHING[name](kind))
+                    within = _current(count)
+                except (TypeError, ValueError, RuntimeError, AttributeError) as e:
+                    if name != "first_of_the_host":  # which is refused, or changes nothing
+                        raise NotOffered(first_line(e)) from e
+            return before == within == _current(count)
+
+    return held(device, {name: partial(unchanged, name) for name in OF_NOTHING})

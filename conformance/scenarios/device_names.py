@@ -25,6 +25,16 @@ FORMS: dict[str, Callable[[str, int], Any]] = {
     "name": lambda kind, index: f"{kind}:{index}",
     "device": torch.device,
 }
+#: Functions of a device's module that take a device, and do not make it the current one.
+TAKE_A_DEVICE = (
+    "synchronize", "current_stream", "default_stream", "memory_allocated", "memory_reserved", "max_memory_allocated",
+    "reset_peak_memory_stats", "memory_stats", "mem_get_info", "get_rng_state", "get_device_properties",
+    "get_device_name", "get_device_capability",
+)  # fmt: skip
+#: Those that refuse a device of another kind, as they do for torch's own kinds of devices.
+REFUSE_OTHERS = ("set_device", *(name for name in TAKE_A_DEVICE if name != "get_rng_state"))
+#: Devices of another kind, and one that is none.
+OTHERS: dict[str, Any] = {"host": "cpu", "first_of_host": torch.device("cpu", 0), "unknown": "nothing:0"}
 #: What is asked of a device by one of its names, and must hold.
 Asked = Callable[[str, Any], bool]
 
@@ -178,3 +188,31 @@ def second_device_by_each_name(device: str) -> Results:
         for name, asked in ASKED.items()
         for form, made in FORMS.items()
     })  # fmt: skip
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def devices_of_another_kind(device: str) -> Results:
+    """A function of ``torch.<device>`` that takes a device refuses one of another kind, and leaves the current one."""
+
+    def refused(name: str, other: Any) -> bool:
+        accelerator(device)
+        torch.ones(1, device=device)  # a module may answer without a look at the device while it is not in use
+        ask = named(module_of(device), name)
+        last = torch.accelerator.device_count() - 1
+        with on_device(last):
+            return _refuses(ask, other) and torch.accelerator.current_device_index() == last
+
+    return held(device, {
+        f"{name}_of_{other}": partial(refused, name, one) for name in REFUSE_OTHERS for other, one in OTHERS.items()
+    })  # fmt: skip
+
+
+def _refuses(ask: Callable[..., Any], other: Any) -> bool:
+    """Return whether a function raises for a device. Raises NotOffered if it is not implemented."""
+    try:
+        ask(other)
+    except NotImplementedError as e:
+        raise NotOffered(first_line(e)) from e
+    except Exception:  # noqa: BLE001  # whatever a backend raises
+        return True
+    return False

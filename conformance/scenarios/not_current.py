@@ -13,19 +13,13 @@ from typing import Any
 import torch
 
 from conformance.scenarios.asking import accelerator, current, held, module_of, named, on_device
-from conformance.scenarios.device_names import ASKED, Asked, taken
+from conformance.scenarios.device_names import ASKED, TAKE_A_DEVICE, Asked, taken
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.torch_versions import seeds
 
 MANY = 100  # draws that two streams have all in common by a negligible chance
 SIZE = 1 << 16  # bytes
 
-#: Functions of a device's module that take a device. None of them may make it the current one.
-TAKE_A_DEVICE = (
-    "synchronize", "current_stream", "default_stream", "memory_allocated", "memory_reserved", "max_memory_allocated",
-    "reset_peak_memory_stats", "memory_stats", "mem_get_info", "get_rng_state", "get_device_properties",
-    "get_device_name", "get_device_capability",
-)  # fmt: skip
 #: What is asked of a device by the name of its kind alone.
 WITHOUT_INDEX = (
     "torch.ones", "to", "torch.Stream", "Stream", "current_stream", "get_rng_state", "memory_allocated",
