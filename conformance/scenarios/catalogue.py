@@ -33,6 +33,7 @@ from conformance.scenarios import (
     memory_numbers,
     millions,
     model_parallel,
+    module_streams,
     modules,
     named_methods,
     not_current,
@@ -63,9 +64,9 @@ MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
     gradient_calls, graphs, groups, handles, importing, loading, long_draws, masks, memory_needed, memory_numbers,
-    millions, model_parallel, modules, named_methods, not_current, operands, parallel, profiling, python_values,
-    queries, seeding, serialization, sharing, storages, stream_handles, streams, subgroups, threads, training,
-    transfers, user_ops, waits, walks,
+    millions, model_parallel, module_streams, modules, named_methods, not_current, operands, parallel, profiling,
+    python_values, queries, seeding, serialization, sharing, storages, stream_handles, streams, subgroups, threads,
+    training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 
