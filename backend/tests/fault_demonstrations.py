@@ -1257,6 +1257,8 @@ if d == "npu":
 result = d == "cpu" or torch.npu.current_device() == 1""",
     "stream_made_on_current_device": """
 result = d == "cpu" or torch.npu.Stream(device="npu:1").device.index == 1""",
+    "device_of_host_by_index": """
+result = "ValueError" if d == "cpu" else raised(lambda: torch.npu.get_device_name("cpu:0"))""",
     "autocast_keeps_cast_of_weight": """
 x = torch.ones(2, 2, device=d, requires_grad=True)
 with torch.autocast(d, torch.bfloat16):

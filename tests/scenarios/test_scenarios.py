@@ -76,6 +76,7 @@ FINDS = {
     "generators_of_each_thread": "generators:threads_share_the_default_generator",
     "device_named_by_string_is_current": "device_names:second_device_by_each_name",
     "stream_made_on_current_device": "device_names:second_device_by_each_name",
+    "device_of_host_by_index": "device_names:devices_of_another_kind",
     "emptied_storage_keeps_block": "devices:statistics_add_up",
     "peak_reset_of_current_device": "devices:statistics_add_up",
     "gru_hidden_bias_gradient_of_input": "training:one_output_of_several",
