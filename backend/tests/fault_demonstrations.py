@@ -1274,6 +1274,8 @@ result = raised(lambda: y.grad_fn(y))""",
     "celu_gradient_in_given_memory": """
 x, result = torch.tensor([-1.0], device=d, requires_grad=True), torch.ones(1, device=d)
 F.celu(x).grad_fn(result)""",
+    "stream_with_priority_is_default": """
+result = d == "cpu" or torch.npu.Stream(priority=-1) != torch.npu.default_stream()""",
     "new_streams_are_one": 'result = d == "cpu" or torch.npu.Stream() != torch.npu.Stream()',
     "current_device_of_all_threads": """
 import threading

@@ -22,6 +22,9 @@ class Stream(torch.Stream):
             device = None
         if not kwargs:
             kwargs["device"] = torch.device("npu", device_index(device))
+            if priority and _C.fault("stream_with_priority_is_default"):
+                default = default_stream(device)
+                kwargs = {name: getattr(default, name) for name in ("stream_id", "device_index", "device_type")}
         stream: Stream = super().__new__(cls, priority=priority, **kwargs)
         return stream
 
