@@ -425,6 +425,7 @@ FOUND_ELSEWHERE = {
     "gru_hidden_bias_gradient_of_input": "the scenario training:one_output_of_several",
     "device_named_by_string_is_current": "the scenario device_names:second_device_by_each_name",
     "stream_made_on_current_device": "the scenario device_names:second_device_by_each_name",
+    "import_draws_on_host": "the scenario importing:importing_changes_nothing_else",
     "stream_with_priority_is_default": "the scenario module_streams:streams_and_events_of_the_module",
     "device_of_host_by_index": "the scenario device_names:devices_of_another_kind",
     "generators_of_each_thread": "the scenario generators:threads_share_the_default_generator",

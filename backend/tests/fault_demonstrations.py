@@ -1274,6 +1274,14 @@ result = raised(lambda: y.grad_fn(y))""",
     "celu_gradient_in_given_memory": """
 x, result = torch.tensor([-1.0], device=d, requires_grad=True), torch.ones(1, device=d)
 F.celu(x).grad_fn(result)""",
+    "import_draws_on_host": """
+import subprocess, sys
+
+program = "import torch; torch.manual_seed(3); import refnpu; print(float(torch.rand(1)))"
+torch.manual_seed(3)
+result = float(torch.rand(1))
+if d == "npu":
+    result = float(subprocess.check_output([sys.executable, "-c", program], text=True))""",
     "stream_with_priority_is_default": """
 result = d == "cpu" or torch.npu.Stream(priority=-1) != torch.npu.default_stream()""",
     "new_streams_are_one": 'result = d == "cpu" or torch.npu.Stream() != torch.npu.Stream()',

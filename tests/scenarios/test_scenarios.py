@@ -100,6 +100,7 @@ FINDS = {
     "set_rng_state_of_current_device": "device_names:second_device_by_each_name",
     "generator_made_on_current_device": "device_names:second_device_by_each_name",
     "stream_with_priority_is_default": "module_streams:streams_and_events_of_the_module",
+    "import_draws_on_host": "importing:importing_changes_nothing_else",
     "new_streams_are_one": "devices:streams_and_events",
     "current_device_of_all_threads": "devices:counts_and_current_device",
     "freed_on_current_device": "transfers:between_devices",
