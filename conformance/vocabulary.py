@@ -98,6 +98,10 @@ class Fact(Word):
         "elements",
         "wrong, of: counts; index, device, cpu, float64, absolute, ulp: of the first wrong one; dtype; bound; pattern",
     )
+    ROUNDING = (
+        "rounding",
+        "direction; of: number of elements; mean, cpu: how far they are off in it, on each side, in units of the dtype",
+    )
     PHASES = "phases", "other: result of the other singular vectors; index: of the batch and of the pair that differs"
     METADATA = (
         "metadata",

@@ -15,7 +15,7 @@ from conformance.ops.family import Accumulation, Equivalence, OpFacts, Tolerance
 from conformance.vocabulary import Route
 
 # A gradient is a sum of products of gradients, arguments and results, which may cancel.
-_TOLERANCE = Tolerance(64.0, 8.0, Accumulation.CANCELS)
+_TOLERANCE = Tolerance(64.0, 8.0, Accumulation.CANCELS, normwise=True)
 
 
 def of_derivatives(facts: OpFacts) -> OpFacts:

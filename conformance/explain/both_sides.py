@@ -17,7 +17,8 @@ class Bound(NamedTuple):
     """How far a value may be off: ``multiple`` x CPU's own distance from float64 + ``ulps`` x ``eps`` x magnitude.
 
     The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element,
-    which counts as at most ``neighbours`` x the element's own; 0: as it is.
+    which counts as at most ``neighbours`` x the element's own; 0: as it is. ``unit`` x the element's own magnitude is
+    allowed where that is more. ``directed``: besides, elements may not all be rounded in one direction.
     """
 
     exact: bool  # nothing at all
@@ -28,6 +29,8 @@ class Bound(NamedTuple):
     growth: float = 0.0
     signed_zeros: bool = False  # -0.0 differs from 0.0
     neighbours: float = 0.0
+    unit: float = 0.0
+    directed: bool = False
 
 
 def main(
@@ -122,6 +125,8 @@ def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") 
         for index in map(tuple, found.nonzero().tolist()[:1]):
             values = f"device {here[index].item()}, CPU {cpu[index].item()}"
             yield f"{name}: {int(found.sum())} of {cpu.numel()} elements differ, first at {list(index)}: {values}"
+        if bound.directed and isinstance(true, torch.Tensor) and one_sided(here, true):
+            yield f"{name}: all elements are rounded in one direction"
 
 
 def stored(t: Any) -> Any:
@@ -149,11 +154,23 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
     others = torch.full_like(size, largest)
     others = torch.minimum(others, bound.neighbours * size) if bound.neighbours else others
     scale = torch.maximum(size, bound.growth * others).clamp_min(bound.magnitude)
-    allowed = bound.multiple * own + bound.ulps * bound.eps * scale
+    rounding = torch.maximum(bound.unit * size, bound.ulps * bound.eps * scale)
+    allowed = bound.multiple * own + rounding
     near = (device - true).abs() <= allowed
     if device.is_complex():
-        near |= parts_agree(device, true, widen(rounded), allowed, bound.ulps * bound.eps)
+        near |= parts_agree(device, true, widen(rounded), allowed, max(bound.unit, bound.ulps * bound.eps))
     return other_zero | ~same & ~near & ~overflowed(cpu, device, true, most, widest, sums=bound.growth > 0)
+
+
+def one_sided(device: torch.Tensor, true: torch.Tensor) -> bool:
+    """Return whether the device's elements lie on one side of ``true``, many of them by more than half a unit."""
+    if device.shape != true.shape or not device.is_floating_point():
+        return False
+    info, here = torch.finfo(device.dtype), widen(device)
+    rounded = (true != widen(true.to(device.dtype))) & true.isfinite() & here.isfinite() & (true.abs() >= info.tiny)
+    off = ((here - true) / (info.eps * 2 ** true.abs().log2().floor()))[rounded]
+    sides = (sign * out for sign in (1, -1) for out in (off, off * true[rounded].sgn()))
+    return any(float((s > 0).double().mean()) >= 0.98 and float((s > 0.55).double().mean()) >= 0.3 for s in sides)
 
 
 def parts_agree(

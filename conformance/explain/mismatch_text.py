@@ -46,9 +46,11 @@ def _bound(bound: Facts) -> str:
         if bound.get("spread"):
             return "must be equal, but for what rounding of the arguments moves"
         return "must be equal bit for bit" + ("" if bound["signed_zeros"] else " but for the sign of a zero")
-    text = (
-        f"allowed: {bound['multiple']:g} x CPU's own distance from float64 + {bound['ulps']:g} ULP of {bound['dtype']}"
-    )
+    own = f"allowed: {bound['multiple']:g} x CPU's own distance from float64"
+    text = f"{own} + {bound['ulps']:g} ULP of {bound['dtype']}"
+    if bound.get("steps"):
+        text = f"{own} + {bound['steps']:g} ULP of {bound['dtype']}"
+        text += f", or {bound['ulps']:g} ULP of float32" if bound["magnitude"] or bound["accumulates"] else ""
     if bound["magnitude"]:
         return f"{text} of {float(bound['magnitude']):g}, the largest of the arguments"
     if not bound["accumulates"]:
@@ -183,6 +185,10 @@ def _route(m: Mismatch) -> str:
 
 _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.ELEMENTS: _elements,
+    Fact.ROUNDING: lambda m: (
+        f"all {m.facts['of']} elements are rounded {m.facts['direction']}: by {m.facts['mean']:.2f} units in the last "
+        f"place in the mean, on CPU by {m.facts['cpu']:.2f}"
+    ),
     Fact.PHASES: lambda m: (
         f"the vector at {m.facts['index']} has another phase than that of {m.facts['other']}, so that their product is "
         "not CPU's"

@@ -30,7 +30,7 @@ from conformance.plan.case import Case, slot_dtype
 from conformance.plan.plan import Plan
 from conformance.records import CaseFailure, Observation, Setting
 from conformance.scenarios import catalogue
-from conformance.vocabulary import SCENARIOS, CaseId, CellId, Check, Route
+from conformance.vocabulary import SCENARIOS, CaseId, CellId, Check, Fact, Route
 
 LONGEST_KEPT = 1 << 16  # characters
 _HEX_COLUMNS = 96
@@ -251,11 +251,18 @@ class _Judged:
             return f"Bound(exact=True, signed_zeros={found.get('signed_zeros', False)})"
         dtype = torch_dtype(found["dtype"])
         eps = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float32).eps
-        grown = growth(eps, found["terms"]) if found["accumulates"] else 0.0
-        numbers = (found["multiple"], found["ulps"], eps, float(found["magnitude"]), grown)
-        named = {"signed_zeros": found.get("signed_zeros"), "neighbours": found.get("neighbours")}
+        steps = found.get("steps", 0.0)
+        inside = torch.finfo(torch.float32).eps if steps else eps
+        grown = growth(inside, found["terms"]) if found["accumulates"] else 0.0
+        numbers = (found["multiple"], found["ulps"], inside, float(found["magnitude"]), grown)
+        named = {name: found.get(name) for name in ("signed_zeros", "neighbours")} | {
+            "unit": steps * eps, "directed": self._is_directed(),
+        }  # fmt: skip
         given = [*map(repr, numbers), *(f"{name}={value!r}" for name, value in named.items() if value)]
         return f"Bound(False, {', '.join(given)})"
+
+    def _is_directed(self) -> bool:
+        return self.failure is not None and any(m.kind == Fact.ROUNDING for m in self.failure.mismatches)
 
     def _found(self) -> Mapping[str, Any]:
         mismatches = self.failure.mismatches if self.failure else ()

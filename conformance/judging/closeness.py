@@ -50,6 +50,9 @@ class Closeness:
     over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
     never less than ``magnitude``, which may be one number for each element.
 
+    A small float is to be computed in float32 and rounded in a few ``steps``. It may be off by at most so many units
+    in the last place of its own magnitude, and what comes from other elements is relative to eps(float32).
+
     The errors of some algorithms, such as fast Fourier transforms, are relative to the largest element. A sum has no
     such excuse: its bound is *componentwise* (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The
     largest element then counts as at most :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
@@ -71,12 +74,21 @@ class Closeness:
     dtype: torch.dtype | None = None  # what is computed in; None is the result's own
     subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
     narrow: bool = False  # terms may be added up in the result's own dtype, a small float, if CPU does so
+    steps: float = 0.0  # a small float is rounded so often at most, and computed in float32; 0: in its own dtype
     signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
 
     def least(self, dtype: torch.dtype) -> float:
         """What is allowed however small a result is."""
         info = torch.finfo(dtype)
         return self.ulps * float(info.tiny * info.eps if self.subnormals else info.tiny)
+
+    def inside(self, eps: float) -> float:
+        """The relative precision in which a result of relative precision ``eps`` is computed."""
+        return min(eps, torch.finfo(torch.float32).eps) if self.steps else eps
+
+    def unit(self, eps: float) -> float:
+        """The part of its own magnitude that an element may be off by."""
+        return eps * (min(self.ulps, self.steps) if self.inside(eps) < eps else self.ulps)
 
 
 def beyond(
@@ -170,12 +182,12 @@ _SAFE = 0.99
 def near(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness) -> bool:
     """Whether nothing is :func:`beyond` its bound whatever numbers the float64 result holds, so that none is needed.
 
-    With u = ``ulps`` x eps: from |actual - expected| <= u x |expected| follows |actual - true| <= u x |true| + (1 + u)
-    x |expected - true|, which is within the bound if ``multiple`` >= 1 + u. False says nothing.
+    With u, an element's own unit: from |actual - expected| <= u x |expected| follows |actual - true| <= u x |true| +
+    (1 + u) x |expected - true|, which is within the bound if ``multiple`` >= 1 + u. False says nothing.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         return False
-    unit = closeness.ulps * torch.finfo(closeness.dtype or expected.dtype).eps
+    unit = closeness.unit(torch.finfo(closeness.dtype or expected.dtype).eps)
     if closeness.multiple < 1 + unit:
         return False
     ours, theirs = widen(actual), widen(expected)
@@ -217,11 +229,10 @@ def _too_far(
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
     narrow = closeness.narrow and bool((own > eps * magnitude).any())  # CPU's own rounds more than once
-    scale = _scale(magnitude, closeness, growth(eps, closeness.terms, narrow), eps, spread)
     allowed = closeness.multiple * own
     if nearby is not None:
         allowed = torch.maximum(allowed, max(closeness.multiple, 2 * closeness.ulps) * nearby)
-    allowed += closeness.ulps * eps * scale + closeness.least(expected.dtype)
+    allowed += _rounding(magnitude, closeness, eps, narrow, spread) + closeness.least(expected.dtype)
     distance = (ours - true).abs()
     ok = (distance <= allowed) | (ours == true) | (ours == theirs)
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
@@ -234,26 +245,28 @@ def _too_far(
     else:
         ok |= _overflowed(ours, theirs, true, torch.finfo(expected.dtype).max)
     if expected.dtype.is_complex:
-        ok |= _parts_agree(ours, true, widen(reference.to(expected.dtype)), allowed, closeness.ulps * eps)
+        ok |= _parts_agree(ours, true, widen(reference.to(expected.dtype)), allowed, closeness.unit(eps))
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
 
 
-def _scale(
-    magnitude: torch.Tensor, closeness: Closeness, grown: float, eps: float, spread: torch.Tensor | None
+def _rounding(
+    magnitude: torch.Tensor, closeness: Closeness, eps: float, narrow: bool, spread: torch.Tensor | None
 ) -> torch.Tensor:
-    """Elementwise: what the units in the last place of a bound are relative to, see :class:`Closeness`."""
-    most, scale = torch.finfo(torch.float64).max, magnitude
+    """Elementwise: what rounding may amount to, see :class:`Closeness`."""
+    most, unit, inside = torch.finfo(torch.float64).max, closeness.unit(eps), closeness.inside(eps)
+    scale = magnitude
     if closeness.accumulates and magnitude.numel():
         largest = magnitude.max().expand_as(magnitude)
         if closeness.componentwise:
             own = torch.minimum(largest, NEIGHBOURS * magnitude)
             largest = own if spread is None else torch.where(spread.isnan(), largest, own)
-        scale = largest * grown
+        scale = largest * growth(inside, closeness.terms, narrow)
     scale = torch.maximum(scale.clamp_max(most), torch.as_tensor(closeness.magnitude, dtype=torch.float64))
+    allowed = torch.maximum(unit * magnitude, closeness.ulps * inside * scale)
     if spread is not None:
         excess = (2 * spread.nan_to_num(0.0) / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
-        scale = torch.maximum(scale, (magnitude + excess) * grown)
-    return scale
+        allowed = torch.maximum(allowed, unit * (magnitude + excess) * growth(eps, closeness.terms, narrow))
+    return allowed
 
 
 def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
@@ -328,11 +341,12 @@ def bound(
     dtype: torch.dtype, closeness: Closeness, index: tuple[int, ...] = (), *, spread: bool = False
 ) -> dict[str, Any]:
     """The bound of an element as facts; ``spread``: widened where an element is ill-conditioned."""
-    magnitude = closeness.magnitude
+    magnitude, eps = closeness.magnitude, torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 1.0
     of_element = float(magnitude[index]) if isinstance(magnitude, torch.Tensor) else magnitude
     return {
         "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
         "magnitude": facts.value(of_element), "accumulates": closeness.accumulates, "terms": closeness.terms,
         "neighbours": NEIGHBOURS if closeness.componentwise and spread else 0.0,
+        "steps": closeness.unit(eps) / eps if closeness.inside(eps) < eps else 0.0,
         "spread": spread, "signed_zeros": closeness.signed_zeros,
     }  # fmt: skip

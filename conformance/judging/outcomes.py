@@ -7,7 +7,17 @@ from typing import Any
 
 import torch
 
-from conformance.judging import bits, compare, equivalence, facts, host_memory, phases, sparse, storages
+from conformance.judging import (
+    bits,
+    compare,
+    equivalence,
+    facts,
+    host_memory,
+    phases,
+    rounding,
+    sparse,
+    storages,
+)
 from conformance.judging.closeness import NOTHING_FURTHER, Closeness, Further, beyond, far_apart, near
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReference, OtherReferences
@@ -257,9 +267,18 @@ class Comparison:
             return compare.exact(want, here, name, signed_zeros, stale, self._moved_from(expected))
         closeness = self._criteria.closeness(expected, want)
         if near(want, here, closeness):
-            return None
+            return self._directed(want, here, name, reference)
         further = self._further(want.dtype, reference)
-        return compare.close(want, here, reference.float64(), closeness, name, further, stale)
+        differs = compare.close(want, here, reference.float64(), closeness, name, further, stale)
+        return differs or self._directed(want, here, name, reference)
+
+    def _directed(
+        self, want: torch.Tensor, here: torch.Tensor, name: str, reference: OtherReference
+    ) -> Mismatch | None:
+        """The finding that elements within their bounds are all rounded in one direction."""
+        wide = reference.float64() if rounding.may_be_directed(want, here) else None
+        found = rounding.directed(want, here, wide) if wide is not None and wide.shape == want.shape else None
+        return Mismatch(Check.VALUE, name, found) if found else None
 
     def _further(self, dtype: torch.dtype, reference: OtherReference | None) -> Further:
         """What is asked about a result of a dtype that is beyond its bound."""

@@ -16,7 +16,7 @@ from conformance.judging.subnormals import real
 from conformance.judging.twins import Argument
 from conformance.judging.views import torch_dtype, view
 from conformance.layouts import is_among
-from conformance.ops.family import Accumulation, Equivalence, OpFacts
+from conformance.ops.family import Accumulation, Equivalence, OpFacts, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +76,35 @@ class Criteria:
         """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
         tolerance = self.facts.tolerance
         # A complex product or quotient is several rounded operations.
-        ulps = tolerance.ulps * (4 if result.dtype.is_complex else 1)
+        operations = 4 if result.dtype.is_complex else 1
+        ulps, steps = tolerance.ulps * operations, (0.0 if _in_its_own(tolerance) else STEPS * operations)
         dtype = _computed_in(self.facts, expected, result)
         kept = {real(one) for one in (result.dtype, dtype) if one} <= self.subnormals
         if tolerance.accumulation is Accumulation.CANCELS:
             magnitude = _magnitudes(expected, result.shape)
-            return Closeness(tolerance.cpu_multiple, ulps, magnitude=magnitude, dtype=dtype, subnormals=kept)
+            return Closeness(
+                tolerance.cpu_multiple, ulps, magnitude=magnitude, dtype=dtype, subnormals=kept, steps=steps
+            )
         terms = _terms(tolerance.accumulation, expected, result)
         accumulates = tolerance.accumulation not in _OF_ITS_OWN
         return Closeness(
             tolerance.cpu_multiple, ulps, accumulates, terms, accumulates and not tolerance.normwise, dtype=dtype,
             subnormals=kept, signed_zeros=self.facts.signed_zeros,
-            narrow=tolerance.accumulation is Accumulation.REPEATED,
+            narrow=tolerance.accumulation is Accumulation.REPEATED, steps=steps,
         )  # fmt: skip
 
 
 # What leaves the bound of an element to its own magnitude and to what rounding of the arguments does to it.
 _OF_ITS_OWN = (Accumulation.NONE, Accumulation.FEW, Accumulation.REPEATED)
+# How often a small float may be rounded on its way: half a unit each, where nothing cancels.
+STEPS = 4.0
 # The first factor of a product that is added to another argument, which comes first.
 _FIRST_FACTORS = ("mat1", "mat", "batch1")
+
+
+def _in_its_own(tolerance: Tolerance) -> bool:
+    """Whether a small float may be computed in its own dtype: by algorithms in several kernels, or sums in memory."""
+    return tolerance.normwise or tolerance.accumulation is Accumulation.REPEATED
 
 
 @cache

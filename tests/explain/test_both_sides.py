@@ -57,6 +57,20 @@ def test_a_large_element_excuses_others_up_to_a_multiple_of_their_own() -> None:
     assert both_sides.wrong(cpu, device, cpu, normwise).tolist() == [False, False, False]
 
 
+def test_a_small_float_may_be_off_by_units_of_its_own_and_by_those_of_float32_of_others() -> None:
+    bound = both_sides.Bound(False, ulps=4.0, eps=torch.finfo(torch.float32).eps, growth=1.0, unit=4 * 2**-7)
+    cpu, device = torch.tensor([1e3, 1.0, 1.0]).bfloat16(), torch.tensor([1e3, 1.0 + 2**-6, 1.0625]).bfloat16()
+    assert both_sides.wrong(cpu, device, cpu.double(), bound).tolist() == [False, False, True]
+
+
+def test_elements_that_are_cut_lie_on_one_side() -> None:
+    true = torch.randn(500, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    near = true.bfloat16()
+    cut = torch.where(near.double().abs() > true.abs(), torch.nextafter(near, torch.zeros_like(near)), near)
+    assert both_sides.one_sided(cut, true)
+    assert not both_sides.one_sided(near, true)
+
+
 def test_an_infinity_of_cpu_allows_no_number() -> None:
     bound = both_sides.Bound(False, multiple=4.0, ulps=4.0, eps=torch.finfo(torch.float32).eps)
     theirs, ours = torch.tensor([INF, 1.0]), torch.tensor([3.0, 1.0])

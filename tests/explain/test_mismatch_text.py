@@ -92,6 +92,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.METADATA, {"what": "offset", "device": 1, "cpu": 0}, "storage offset is 1 on the device, 0 on CPU"),
     (Fact.METADATA, {"what": "conj", "device": False, "cpu": True}, "conj bit is False on the device, True on CPU"),
     (Fact.PLAIN, {"device": "2", "cpu": "nan"}, "2 on the device, nan on CPU"),
+    (Fact.ROUNDING, {"direction": "toward zero", "of": 1088, "mean": 0.4983, "cpu": -0.0021},
+     "all 1088 elements are rounded toward zero: by 0.50 units in the last place in the mean, on CPU by -0.00"),
     (Fact.PHASES, {"other": "result[0]", "index": [0, 2]},
      "the vector at [0, 2] has another phase than that of result[0], so that their product is not CPU's"),
     (Fact.BYTES, {"bytes": 3, "byte": 5, "of": 16, "before": 0, "device": 255},
@@ -188,6 +190,9 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.ELEMENTS, {**elements().facts, "bound": {**_BOUND, "accumulates": True, "terms": 9, "neighbours": 1024.0}},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; distance 1 (3.36e+06 ULP); allowed: 4 x CPU's own "
      "distance from float64 + 8 ULP of float16 of the largest element, at most 1024 times this one, 9 terms")),
+    (Fact.ELEMENTS, {**elements().facts, "bound": {**_BOUND, "accumulates": True, "terms": 9, "steps": 4.0}},
+     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; distance 1 (3.36e+06 ULP); allowed: 4 x CPU's own "
+     "distance from float64 + 4 ULP of float16, or 8 ULP of float32 of the largest element, 9 terms")),
     (Fact.ELEMENTS, {**elements().facts, "pattern": PATTERN},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; wrong: all with flat index >= 4; all zero; "
      "distance 1 (3.36e+06 ULP); must be equal bit for bit")),
