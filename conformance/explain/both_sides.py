@@ -17,8 +17,9 @@ class Bound(NamedTuple):
     """How far a value may be off: ``multiple`` x CPU's own distance from float64 + ``ulps`` x ``eps`` x magnitude.
 
     The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element
-    over the dimensions ``since`` one, which counts as at most ``neighbours`` x the element's own; 0: as it is. ``unit`` x the element's own magnitude is
-    allowed where that is more. ``directed``: besides, elements may not all be rounded in one direction.
+    over the dimensions ``since`` one, which counts as at most ``neighbours`` x the element's own; 0: as it is.
+    ``unit`` x the element's own magnitude is allowed where that is more. ``directed``: besides, elements may not all be
+    rounded in one direction.
     """
 
     exact: bool  # nothing at all

@@ -54,8 +54,9 @@ class Closeness:
     in the last place of its own magnitude, and what comes from other elements is relative to eps(float32).
 
     The errors of some algorithms, such as fast Fourier transforms, are relative to the largest element: over all
-    dimensions ``since`` one, such as the two of each matrix. A sum has no such excuse: its bound is *componentwise* (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The
-    largest element then counts as at most :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
+    dimensions ``since`` one, such as the two of each matrix. A sum has no such excuse: its bound is *componentwise*
+    (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The largest element then counts as at most
+    :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
 
     CPU's distance for *nearby* arguments is what half a unit of what is computed on the way makes of a result. The
     first part of the bound is at least 2 x ``ulps`` of these.
