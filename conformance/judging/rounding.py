@@ -57,7 +57,7 @@ def directed(expected: torch.Tensor, actual: torch.Tensor, wide: torch.Tensor) -
 
 
 def _is_small(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point and torch.finfo(dtype).eps > torch.finfo(torch.float32).eps
+    return bool(dtype.is_floating_point and torch.finfo(dtype).eps > torch.finfo(torch.float32).eps)
 
 
 def _along(off: torch.Tensor, true: torch.Tensor) -> tuple[torch.Tensor, ...]:
