@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, Device, Dtype, Family, Random, Seeded, T, own, words
+from conformance.ops.family import EXACT, TRANSCENDENTAL, Device, Dtype, Family, Random, Seeded, T, own, words
 
 _KINDS = {
     "uniform": "rand rand_like uniform _philox_uniform",
@@ -28,6 +28,8 @@ FAMILY = Family(
     {"tolerance": EXACT},
     but={
         **{name: {"random": Random(kind)} for kind, names in _KINDS.items() for name in words(names)},
+        # Gradients with respect to the parameters draw nothing.
+        **{name: {"tolerance": TRANSCENDENTAL} for name in words("_standard_gamma_grad _dirichlet_grad")},
         # CPU counts in int64, and does not say where it overflows.
         "poisson": {"random": Random("poisson"), "fixed": ("self",)},
         "binomial": {"random": Random("binomial"), "fixed": ("count",)},
