@@ -36,13 +36,15 @@ class Bound(NamedTuple):
 
 
 def main(
-    call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", contained: bool, runs: int = 1
-) -> None:
+    call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", contained: bool, runs: int = 1,
+    wider: bool = False,
+) -> None:  # fmt: skip
     """Exit with 1 if the device differs from CPU.
 
     ``call`` returns the result or the error, and of each argument the storage, the tensor, and the bytes before the
     call. ``bound``: None if values are not compared. ``contained``: call in a child process first, which may die.
     ``runs``: make the calls in so many processes, until one differs; in this one alone if it cannot be forked.
+    ``wider``: CPU lacks the op in a dtype of the arguments, and computes in a wider one.
     """
     for _ in range(runs - 1 if contained else 0):
         child = os.fork()
@@ -51,7 +53,7 @@ def main(
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             leave(1)
     ended = end(call, device) if contained else ""
-    found = [f"the process {ended}"] if ended else list(differences(call, device, written, bound))
+    found = [f"the process {ended}"] if ended else list(differences(call, device, written, bound, wider))
     print("\n".join(f"DIFFERS: {line}" for line in found) or "the device does as CPU does")
     leave(1 if found else 0)
 
@@ -76,12 +78,18 @@ def end(call: Callable[..., Any], device: str) -> str:
     return (f"died: {signal.Signals(-code).name}" if code < 0 else f"exited with {code}") if code else ""
 
 
-def differences(call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None") -> Iterator[str]:
+def differences(
+    call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", wider: bool = False
+) -> Iterator[str]:
     """Make the call on CPU and on the device, and yield each difference. ``written``: the arguments that it may write.
 
-    With a bound that is not exact, CPU is also called in double precision, and both are held against that.
+    With a bound that is not exact, CPU is also called in double precision, and both are held against that. ``wider``:
+    CPU's results are those of a call in a wider dtype, rounded.
     """
-    (theirs, before), (ours, after) = call("cpu"), call(device)
+    (theirs, before), (ours, after) = call("cpu", widen_once) if wider else call("cpu"), call(device)
+    if wider and not isinstance(theirs, Exception) and not isinstance(ours, Exception):
+        theirs = [rounded(a, b) for a, b in zip(listed(theirs), listed(ours))]
+        before = {name: (base, rounded(t, after[name][1]), old) for name, (base, t, old) in before.items()}
     show("cpu", theirs)
     show(device, ours)
     if isinstance(theirs, Exception) or isinstance(ours, Exception):
@@ -96,7 +104,7 @@ def differences(call: Callable[..., Any], device: str, written: list[str], bound
         true, truth = theirs, before
     for n, (a, b, t) in enumerate(zip(listed(theirs), listed(ours), listed(true))):
         yield from compare(f"result[{n}]", a, b, t, bound)
-    if homes(theirs, before) != homes(ours, after):
+    if not wider and homes(theirs, before) != homes(ours, after):
         yield f"the results share the storages of {homes(ours, after)} on the device, {homes(theirs, before)} on CPU"
     for name in before:
         if name in written or is_written(name, before, written):
@@ -257,3 +265,14 @@ def on_cpu(t: torch.Tensor) -> torch.Tensor:
 def widen(t: torch.Tensor) -> torch.Tensor:
     t = t.resolve_conj().resolve_neg()
     return t.to(torch.complex128 if t.is_complex() else torch.float64) if t.is_floating_point() or t.is_complex() else t
+
+
+def widen_once(t: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of halves in the dtype in which CPU computes in their place."""
+    halves = {torch.complex32: torch.complex64, torch.float16: torch.float32, torch.bfloat16: torch.float32}
+    return t.to(halves.get(t.dtype, t.dtype))
+
+
+def rounded(wide: Any, narrow: Any) -> Any:
+    """Return a result of a call in a wider dtype in that of the device's result."""
+    return wide.to(narrow.dtype) if isinstance(wide, torch.Tensor) and isinstance(narrow, torch.Tensor) else wide

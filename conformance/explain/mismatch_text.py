@@ -26,6 +26,7 @@ def text(found: Mismatch) -> str:
 def _elements(m: Mismatch) -> str:
     f = m.facts
     text = f"{f['wrong']} of {f['of']} elements differ, first at {f['index']}: device {f['device']}, CPU {f['cpu']}"
+    text += f" (computed in {f['cpu_dtype']})" if "cpu_dtype" in f else ""
     text += f", float64 {f['float64']}" if "float64" in f else ""
     return "; ".join([text, *_pattern(f), f"distance {_distance(f)}", _bound(f["bound"])])
 

@@ -28,6 +28,7 @@ from conformance.ops.family import Equivalence
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.case import Case, slot_dtype
 from conformance.plan.plan import Plan
+from conformance.plan.wider import dtype_on_cpu
 from conformance.records import CaseFailure, Observation, Setting
 from conformance.scenarios import catalogue
 from conformance.vocabulary import SCENARIOS, CaseId, CellId, Check, Fact, Route
@@ -89,7 +90,7 @@ _BEFORE = """def before_{i}(device, wide=lambda t: t):
 """
 
 _MAIN = """if __name__ == "__main__":
-    main(call, {device!r}, {written}, {bound}, contained={contained}{runs})
+    main(call, {device!r}, {written}, {bound}, contained={contained}{more})
 """
 
 
@@ -174,9 +175,9 @@ def script_of(
         context=_context(case),
     )
     contained &= backend.isolation == "fork"
+    more = (f", runs={runs}" if runs > 1 else "") + (", wider=True" if dtype_on_cpu(case) else "")
     main = _MAIN.format(
-        device=device, written=writer.written(), bound=judged.bound(), contained=contained,
-        runs=f", runs={runs}" if runs > 1 else "",
+        device=device, written=writer.written(), bound=judged.bound(), contained=contained, more=more
     )  # fmt: skip
     return f"{made}{comparing}\n\n\n{main}"
 
@@ -239,6 +240,8 @@ class _Judged:
         found = {m.check for m in self.failure.mismatches} if self.failure else set()
         lost = sorted({*(found & _ONLY_THE_SUITE), *(() if self._values else (Check.VALUE,))})
         checks = f"\nIt does not check: {', '.join(lost)}. Only the suite does." if lost else ""
+        wide = dtype_on_cpu(self.case)
+        checks += f"\nCPU lacks the op in {self.case.cell.dtype}, computes in {wide}, and rounds." if wide else ""
         delays = contexts.of(self.case.cell.layout).delays
         return checks + ("\nIt does not let work start late. Only the suite does." if delays else "")
 
@@ -360,7 +363,8 @@ class _Writer:
         if isinstance(arg, tuple):
             return f"[{', '.join(map(self._text, arg))}]"
         if isinstance(arg, DtypeArg):
-            return f"torch.{arg.name or self._case.cell.dtype}"
+            dtype = f"torch.{arg.name or self._case.cell.dtype}"
+            return f"wide(torch.empty(0, dtype={dtype})).dtype" if dtype_on_cpu(self._case) else dtype
         return _TEXTS.get(type(arg), repr)(arg)
 
 

@@ -24,6 +24,7 @@ from conformance.judging import (
     private,
     repetition,
     storages,
+    widening,
 )
 from conformance.judging.lost_device import Loss
 from conformance.judging.oracle import Caller, CallOutcome
@@ -34,6 +35,7 @@ from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, DeviceLacks, Side, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
 from conformance.plan.case import Case
+from conformance.plan.wider import dtype_on_cpu
 from conformance.records import Mismatch
 from conformance.torch_versions import lacking_operator
 from conformance.vocabulary import Check, Fact, Route
@@ -106,12 +108,13 @@ class Judge:
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
         """
         self._prepare(case)
-        live = partial(self._judge_call, case)
         try:
-            result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
+            live = partial(self._judge_call, case), lambda: self._on_device(case)
+            result = self._judge(case, *live, on_phase or _ignore)
         except Exception:
             self._loss.ask()
             raise
+        result.mismatches = widening.noted(result.mismatches, case)
         result.raw_ns = self._call.raw_ns + self._on_cpu.raw_ns
         return result
 
@@ -119,7 +122,7 @@ class Judge:
         """Take the op of both sides from the context, and set their times to 0."""
         self._call.raw_ns = self._on_cpu.raw_ns = 0
         self._call.op = self._as_on_device(self._op, case)
-        self._on_cpu.op = self._context.on_cpu(self._op, case.cell.overload, case.variant)
+        self._on_cpu.op = widening.on_cpu(self._context.on_cpu(self._op, case.cell.overload, case.variant), case)
 
     def _as_on_device(self, op: Callable[..., Any], case: Case) -> Callable[..., Any]:
         return self._context.on_device(op, case.cell.overload, case.variant, self._backend)
@@ -310,6 +313,7 @@ class Judge:
         changed = self._changed(case, watched, actual)
         found = device_memory.damage(self._backend, actual) + changed
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
+        refused |= actual.error is not None and bool(dtype_on_cpu(case))  # a device need not serve what CPU does not
         if refused and not found:
             return CaseResult(skipped=first_line(actual.error), lacks=self._lacks(case, actual.error))
         returned = expected.error is None and actual.error is None

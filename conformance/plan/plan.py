@@ -14,7 +14,9 @@ from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.inventory import Overload, inventory
 from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, SEQUENCE, is_among
+from conformance.ops.family import Accumulation
 from conformance.plan import cases as cases_
+from conformance.plan import wider
 from conformance.plan.case import Case
 from conformance.plan.selection import Selection
 from conformance.plan.tiers import WIDEST, Share
@@ -119,9 +121,25 @@ class Plan:
         found = cases_.cells(facts.family, overload, recorded, self.tier, generated, pointwise)
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
+        if lacking := self.lacking(overload):
+            found = wider.cells(found, self.corpus.samples(overload), self.tier, lacking)
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
         found = [c for c in found if not is_among(c.layout, facts.overruns) and c.dtype not in facts.undefined_in]
         return self.share(overload).of(found)
+
+    def lacking(self, overload: str) -> list[str]:
+        """Return the dtypes in which CPU lacks an overload that the backend has a kernel of its own for.
+
+        What it draws, or rounds after each of many sums, does not follow from what it would do in a wider dtype. A
+        thinned tier leaves these dtypes out.
+        """
+        facts = ops.facts(overload)
+        follows = facts.random is None and facts.tolerance.accumulation is not Accumulation.REPEATED
+        is_native = self.inventory[overload].route is Route.NATIVE
+        if not follows or not is_native or self.share(overload).one_at_a_time:
+            return []
+        found = wider.lacking(self.corpus.recorded(overload), self.corpus.generated_cells(overload))
+        return [dtype for dtype in found if wider.WIDER[dtype] not in facts.undefined_in]
 
     def share(self, overload: str) -> Share:
         """Return how many of an overload's cells and samples the tier takes."""
@@ -193,4 +211,8 @@ def _cases(plan: Plan, cell: CellId, most: int | None) -> list[Case]:
     samples = plan.corpus.samples(cell.overload)
     if overload.route is not Route.NATIVE and cell.layout == AS_STRIDED:
         samples = plan.corpus.recorded(cell.overload)
-    return cases_.cases(cell, samples, most, "pointwise" in overload.tags)
+    pointwise = "pointwise" in overload.tags
+    found = cases_.cases(cell, samples, most, pointwise)
+    if cell.layout in wider.TRIED and cell.dtype in plan.lacking(cell.overload):
+        found += wider.cases(cell, samples, most, pointwise)
+    return found

@@ -35,6 +35,12 @@ class TestMismatch(expecttest.TestCase):
             """result: 1 of 3 elements differ, first at [2]: device 3.5, CPU 3.0, float64 3.000000001; distance 0.5 (1.4e+06 ULP); allowed: 2 x CPU's own distance from float64 + 4 ULP of float32 of the largest element, 9 terms""",  # noqa: E501  # as it is printed
         )
 
+    def test_the_dtype_in_which_cpu_computed_is_named_if_it_is_a_wider_one(self) -> None:
+        found = elements(cpu=1.5)
+        wider = replace(found, facts={**found.facts, "cpu_dtype": "float32"})
+        assert ", CPU 1.5 (computed in float32)" in mismatch_text.text(wider)
+        assert "computed" not in mismatch_text.text(found)
+
     def test_findings_about_metadata_and_aliasing_as_text(self) -> None:
         wrong = (
             lambda x: (x + 1).double(),

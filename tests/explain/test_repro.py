@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -61,6 +65,31 @@ def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
     ran = forked_runs.run((sys.executable, str(script)), tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.endswith("the device does as CPU does\n")
+
+
+@pytest.mark.parametrize("overload", ["exp_", "exp", "exp.out"])
+def test_a_script_of_a_dtype_that_cpu_lacks_computes_in_a_wider_one(plan: Plan, overload: str) -> None:
+    """CPU has these ops in halves, which stands for a device that has them."""
+    found = repro.find(plan, case_id(plan, "pointwise_unary", overload, "float16", "contiguous"))
+    text = repro.script(plan, replace(found, sample=replace(found.sample, dtypes=("float32",))))
+    assert "CPU lacks the op in float16, computes in float32, and rounds." in text
+    assert "wider=True)" in text
+    names: dict[str, Any] = {}
+    exec(compile(text.partition("if __name__")[0], "repro", "exec"), names)
+    computed_in = []
+
+    def call(device: str, wide: Callable[[torch.Tensor], torch.Tensor] = lambda t: t, factor: float = 1.0) -> Any:
+        result, arguments = names["call"](device, wide)
+        if device != "cpu":
+            result *= factor
+        else:
+            computed_in.append(result.dtype)
+        return result, arguments
+
+    bound = names["Bound"](False, 2.0, 2.0, torch.finfo(torch.float16).eps)
+    assert not list(names["differences"](call, "cpu:0", ["self", "out"], bound, wider=True))
+    assert computed_in == [torch.float32, torch.float64]
+    assert list(names["differences"](partial(call, factor=1.1), "cpu:0", ["self", "out"], bound, wider=True))
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(cell[1:]))
