@@ -10,7 +10,7 @@ import torch
 from conformance import backends
 from conformance.bare_device import BareDevice
 from conformance.judging import programs
-from conformance.scenarios.model import Results, Scenario
+from conformance.scenarios.model import NotOffered, Results, Scenario
 from conformance.vocabulary import Check
 
 BLOCK = 512
@@ -69,3 +69,31 @@ def test_what_is_kept_in_the_first_runs_alone_is_a_cache() -> None:
 
 def test_workspaces_of_32_streams_are_no_leak_in_the_numbers_of_torch() -> None:
     assert runs_until_judged(Device(bare=True), lambda run: int(run < 32)) == ([], 33)
+
+
+LACKING = NotOffered("no such thing here")
+
+
+@pytest.mark.parametrize(
+    ("of_device", "missing"),
+    [
+        (("a", "b_x", "b_y"), False),
+        (("a",), True),
+        (("a", "b_x"), True),
+        (("a", "b_x", "b_y", "c"), True),
+        (("a", "b"), False),  # "b" stands in place of "b_x" and "b_y"
+        (("b",), True),
+        (("a", "b", "b_x"), False),
+    ],
+)
+def test_a_result_that_is_missing_is_found_though_another_one_is_not_offered(
+    of_device: tuple[str, ...], missing: bool
+) -> None:
+    def run(on: str) -> Results:
+        names = ("a", "b_x", "b_y") if on == "cpu" else of_device
+        results: Results = {name: LACKING if name == "b" else torch.ones(2) for name in names}
+        return {**results, "other": torch.ones(2) if on == "cpu" else LACKING}
+
+    found = programs.judge(Scenario("made:made", run, slow=True), Device(), lambda _: None)
+    assert [m.facts["kind"] for m in found.mismatches] == (["count"] if missing else [])
+    assert "no such thing here" in found.left_out
