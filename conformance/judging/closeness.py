@@ -204,11 +204,18 @@ _GROSS = 1 / 8
 
 
 def far_apart(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether an element of two floating or complex tensors differs by more than an eighth of the larger of the two."""
+    """Whether an element of two floating or complex tensors differs by more than an eighth of the larger of the two.
+
+    An infinite element does so from a finite one, unless that is so large that a part of its sum may have overflowed.
+    """
     if one.shape != other.shape or not (one.dtype.is_floating_point or one.dtype.is_complex):
         return False
     a, b = widen(one), widen(other)
-    return bool(((a - b).abs() > _GROSS * torch.maximum(a.abs(), b.abs())).any())
+    info = torch.finfo(one.dtype)
+    finite = torch.minimum(a.abs(), b.abs())
+    overflowed = (a.isinf() & b.isfinite()) | (b.isinf() & a.isfinite())
+    differ = (a - b).abs() > _GROSS * torch.maximum(a.abs(), b.abs())
+    return bool((differ | (overflowed & (finite < info.max * info.eps))).any())
 
 
 def _too_far(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.judging import compare
-from conformance.judging.closeness import NEIGHBOURS, Closeness, Further, growth, near
+from conformance.judging.closeness import NEIGHBOURS, Closeness, Further, far_apart, growth, near
 from conformance.records import Mismatch
 from conformance.vocabulary import Check
 
@@ -386,3 +386,20 @@ def test_a_narrow_sum_of_small_floats_may_round_each_term() -> None:
     eps = torch.finfo(torch.bfloat16).eps
     assert growth(eps, 1024) == 1
     assert growth(eps, 1024, narrow=True) == 32
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        (1.0, 1.1, False),
+        (1.0, 1.2, True),
+        (INF, 1.0, True),
+        (1.0, -INF, True),
+        (INF, 3e38, False),  # a part of the sum may have overflowed
+        (INF, INF, False),
+        (NAN, 1.0, False),
+        (NAN, INF, False),
+    ],
+)
+def test_what_no_rounding_explains_is_far_apart(one: float, other: float, apart: bool) -> None:
+    assert far_apart(torch.tensor([2.0, one]), torch.tensor([2.0, other])) is apart
