@@ -24,9 +24,9 @@ _CHECKED_BY = {
 }  # fmt: skip
 
 
-# Bytes of blocks that are filled for what kernels may allocate besides their results, and of the largest one.
+# Bytes of blocks that are filled for what kernels may allocate besides their results, and of all blocks together.
 _WORKSPACES = (512, 4 << 10, 32 << 10, 256 << 10)
-_LARGEST_FILLED = 16 << 20
+_FILLED_AT_MOST = 256 << 20
 
 
 @runtime_checkable
@@ -279,8 +279,8 @@ class Capabilities:
         import torch
 
         try:
-            wanted = [n for n in (*sizes, *_WORKSPACES) if 0 < n <= _LARGEST_FILLED]
-            blocks = [torch.empty(n, dtype=torch.uint8, device=self.device) for n in wanted for _ in range(2)]
+            wanted = _two_of_each((*sizes, *_WORKSPACES))
+            blocks = [torch.empty(n, dtype=torch.uint8, device=self.device) for n in wanted]
             for block in blocks:
                 block.fill_(byte)
             self.synchronize()
@@ -346,6 +346,15 @@ class Capabilities:
     def expected(self) -> object:
         """Return what the adapter names as the path of its known failures; None where it names none."""
         return self._expected() if callable(self._expected) else self._expected
+
+
+def _two_of_each(sizes: Iterable[int]) -> list[int]:
+    """Return the sizes in bytes of the blocks to fill: two of each size, the smallest ones that fit together."""
+    wanted: list[int] = []
+    for size in sorted(sizes):
+        if size > 0 and sum(wanted) + 2 * size <= _FILLED_AT_MOST:
+            wanted += [size, size]
+    return wanted
 
 
 def with_index(device: str) -> str:

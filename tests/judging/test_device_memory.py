@@ -80,6 +80,23 @@ def test_without_an_adapter_blocks_of_the_sizes_in_question_are_filled_and_freed
         assert {n for n, _ in made}.isdisjoint({0, 1 << 40})
 
 
+@pytest.mark.parametrize(
+    ("sizes", "filled"), [([100 << 20], [100 << 20]), ([100 << 20, 90 << 20], [90 << 20]), ([129 << 20], [])]
+)
+def test_large_blocks_are_filled_within_a_bound_of_all_together(
+    sizes: list[int], filled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def noted(n: int, **_: object) -> torch.Tensor:
+        made.append(n)
+        return torch.zeros(1, dtype=torch.uint8)
+
+    monkeypatch.setattr(torch, "empty", noted)
+    with capabilities().fresh_memory(0xFF, sizes):
+        assert [n for n in made if n > 1 << 20] == [size for size in filled for _ in range(2)]
+
+
 def test_a_device_whose_fills_are_broken_fills_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = capabilities()
     backend.without(["fill"])
