@@ -193,4 +193,4 @@ def _write_back(tensor: torch.Tensor, wide: torch.Tensor) -> None:
 
 
 def _is_inexact(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
+    return bool(dtype.is_floating_point or dtype.is_complex)
