@@ -28,7 +28,7 @@ def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
 
 
 def outcome(op: object = torch.mm, dtype: str = "float32") -> CallOutcome:
-    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "complex64", "int8"))
+    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "bfloat16", "complex64", "int8"))
     case = cases(CellId("f", "mm", dtype, "contiguous"), [one])[0]
     return call(op, Twins(values_of).side(case, CPU))  # type: ignore[arg-type]  # any callable
 
@@ -128,6 +128,15 @@ def test_a_complex_result_has_four_times_the_bound() -> None:
     facts = OpFacts("f", tolerance=Tolerance(ulps=3))
     assert closeness_of(facts).ulps == 3
     assert closeness_of(facts, "complex64").ulps == 12
+
+
+@pytest.mark.parametrize(
+    ("dtype", "normwise", "ulps", "steps"),
+    [("bfloat16", False, 64, 4), ("bfloat16", True, 8, 0), ("float32", False, 64, 4), ("float32", True, 64, 0)],
+)
+def test_a_small_float_may_be_off_by_few_units(dtype: str, normwise: bool, ulps: int, steps: int) -> None:
+    found = closeness_of(OpFacts("f", tolerance=Tolerance(ulps=64, normwise=normwise)), dtype)
+    assert (found.ulps, found.steps) == (ulps, steps)
 
 
 def test_an_index_beside_floats_does_not_widen_the_bound_of_a_cancelling_op() -> None:
