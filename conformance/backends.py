@@ -225,10 +225,14 @@ class Capabilities:
 
     def unchecked(self) -> str:
         """What cannot be checked, and which methods the backend would have to offer; "" when nothing is missing."""
-        lost = [f"{check} (needs {method})" for method, check in _CHECKED_BY.items() if method in self.missing]
+        freed = self._fill is None and self.fills_memory
+        missing = [method for method in self.missing if method != "fill_fresh" or not freed]
+        lost = [f"{check} (needs {method})" for method, check in _CHECKED_BY.items() if method in missing]
         notes = (
             [f"not checked, as the backend's adapter does not offer what is needed: {', '.join(lost)}"] if lost else []
         )
+        if freed:
+            notes.append("uninitialized is checked with blocks that were filled and freed (fill_fresh would fill all)")
         if "synchronize" in self.missing and self.kind != "cpu":
             notes.append("no synchronize: an error of work that is still queued may be charged to a later cell")
         if not self.seedable:

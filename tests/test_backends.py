@@ -26,9 +26,11 @@ def test_the_methods_that_a_bare_device_lacks_are_listed() -> None:
     backend.synchronize()
     assert backend.unchecked() == (
         "not checked, as the backend's adapter does not offer what is needed: "
-        "route (needs route_counters), leak (needs memory_stats), redzone (needs verify_memory), "
-        "uninitialized (needs fill_fresh)"
+        "route (needs route_counters), leak (needs memory_stats), redzone (needs verify_memory)\n"
+        "uninitialized is checked with blocks that were filled and freed (fill_fresh would fill all)"
     )
+    backend.without(["fill"])
+    assert backend.unchecked().endswith("redzone (needs verify_memory), uninitialized (needs fill_fresh)")
 
 
 def test_a_device_without_an_index_is_the_first_of_its_kind() -> None:
