@@ -368,6 +368,9 @@ _UNSERVED = (
     "could not construct a memory descriptor",
     "could not create a primitive descriptor",
 )
+# How the dispatcher says that an operator has no kernel for the device, and how torch's stand-in for a kernel that each
+# backend has to bring (`convolution_overrideable`) says so.
+_UNREGISTERED = ("Could not run", "please use TORCH_LIBRARY_IMPL to override this function")
 
 
 def cannot_serve(error: BaseException | None) -> bool:
@@ -380,12 +383,12 @@ def cannot_serve(error: BaseException | None) -> bool:
 def lacks_kernel(error: BaseException | None, route: str, reference: BaseException | None = None) -> bool:
     """Whether the device said that it does not serve the overload. A registered kernel that says so is at fault.
 
-    Where the ``reference`` raised too, only the dispatcher's own words count: else it is a matter of error parity. A
+    Where the ``reference`` raised too, only torch's own words count: else it is a matter of error parity. A
     device that functionalizes calls does not serve what torch cannot functionalize.
     """
     if isinstance(error, RuntimeError) and torch_versions.cannot_functionalize(str(error)):
         return True
     if not isinstance(error, NotImplementedError):
         return False
-    by_dispatcher = "Could not run" in str(error)
-    return by_dispatcher or (route != Route.NATIVE and reference is None)
+    by_torch = any(text in str(error) for text in _UNREGISTERED)
+    return by_torch or (route != Route.NATIVE and reference is None)

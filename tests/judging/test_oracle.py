@@ -159,6 +159,14 @@ def test_where_cpu_raises_only_a_dispatcher_error_means_a_missing_kernel() -> No
     assert oracle.lacks_kernel(NotImplementedError("Could not run 'aten::x'"), Route.FALLBACK, reference)
 
 
+def test_where_cpu_raises_a_kernel_that_each_backend_has_to_bring_may_be_missing() -> None:
+    x = torch.ones(1, 1, 3)
+    arguments = (x, x, None, [1], [0], [1], False, [0], 1)
+    with pytest.raises(NotImplementedError, match="to override") as refusal:  # CPU has kernels of its own instead
+        torch.ops.aten.convolution_overrideable(*arguments)
+    assert oracle.lacks_kernel(refusal.value, Route.COMPOSITE, RuntimeError("input and bias have other dtypes"))
+
+
 FUNCTIONALIZATION = (
     "Found a custom (non-ATen) operator whose output has alias annotations: aten::{}. We only support functionalizing "
     "operators whose outputs do not have alias annotations"
