@@ -210,7 +210,8 @@ class Walker:
         try:
             return _run(lines)
         finally:
-            self._restore()
+            with running(lines):  # what the script left behind in a stream may never end
+                self._restore()
 
     def _restore(self) -> None:
         for stream in self._streams:

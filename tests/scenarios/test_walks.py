@@ -163,6 +163,13 @@ def test_a_walk_in_which_the_process_ends_is_known_up_to_that_line(
     assert failure.death.lines[-1] in said(found)
 
 
+def test_a_walk_that_leaves_work_without_an_end_is_known(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks.Walker, "_restore", hanging)  # it waits for all devices
+    (failure,) = observe(planned("refnpu"), "walks:devices_and_streams", timeout=2).failures
+    assert failure.death
+    assert "torch.accelerator.set_device_index(0)" in failure.death.lines
+
+
 @pytest.mark.forked
 def test_a_new_process_that_dies_in_a_walk_is_a_failure_with_few_lines(
     testing: Any, monkeypatch: pytest.MonkeyPatch
