@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
+import os
 import pickle
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,10 @@ import torch
 
 from conformance.scenarios.asking import another
 from conformance.scenarios.model import Results, offered, scenario
+
+SECONDS = 120.0  # that a new process may take, most of which go to importing torch
+#: What torch reads: by default it imports installed backends.
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 def _saved(value: Any, **how: Any) -> Any:
@@ -23,11 +31,14 @@ def _saved(value: Any, **how: Any) -> Any:
     return torch.load(file, **how)
 
 
-def _facts(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """Return what a copy keeps of a tensor: sizes, strides, offset, dtype, device, and bits of lazy views."""
+def _facts(before: torch.Tensor, after: torch.Tensor, place: torch.device | None) -> torch.Tensor:
+    """Return what a copy keeps of a tensor: sizes, strides, offset, dtype, device, and bits of lazy views.
+
+    ``place``: the device of the copy, None for that of the tensor.
+    """
     pairs = (
         (before.shape, after.shape), (before.stride(), after.stride()), (before.dtype, after.dtype),
-        (before.storage_offset(), after.storage_offset()), (before.device, after.device),
+        (before.storage_offset(), after.storage_offset()), (place or before.device, after.device),
         (before.is_conj(), after.is_conj()), (before.is_neg(), after.is_neg()),
         (before.requires_grad, after.requires_grad), (type(before), type(after)),
     )  # fmt: skip
@@ -48,12 +59,15 @@ def _tensors(device: str) -> dict[str, torch.Tensor]:
         "bfloats": base.bfloat16(),
         "conjugated": torch.view_as_complex(torch.arange(6.0, device=device).view(3, 2)).conj(),
         "needs_a_gradient": torch.ones(3, device=device, requires_grad=True),
+        "parameter": torch.nn.Parameter(base + 1),
     }
 
 
-def _kept(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> Results:
+def _kept(
+    before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], place: torch.device | None = None
+) -> Results:
     results: Results = {name: after[name].detach().resolve_conj().cpu().contiguous().clone() for name in before}
-    results |= {f"{name}_facts": _facts(before[name], after[name]) for name in before}
+    results |= {f"{name}_facts": _facts(before[name], after[name], place) for name in before}
     after["dense"][2] = 100.0  # seen by the views of the storage
     results["shared"] = torch.stack([after["transposed"][2, 0], after["expanded"][3]]).cpu()
     return results
@@ -121,13 +135,8 @@ def mapped_file(device: str) -> Results:
 def state_of_a_module(device: str) -> Results:
     """A module's state goes through a file into another module, and an optimizer's state with it."""
     results: Results = {}
-    torch.manual_seed(0)
-    first, second = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    for module in (first, second):
-        module.to(device)
-    optimizer = torch.optim.SGD(first.parameters(), lr=0.5, momentum=0.5)
-    first(torch.ones(1, 3, device=device)).sum().backward()
-    optimizer.step()
+    first, optimizer = _trained(device)
+    second = torch.nn.Linear(3, 2).to(device)
     second.load_state_dict(_saved(first.state_dict()))
     other = torch.optim.SGD(second.parameters(), lr=0.5, momentum=0.5)
     other.load_state_dict(_saved(optimizer.state_dict()))
@@ -137,3 +146,80 @@ def state_of_a_module(device: str) -> Results:
         results[f"momentum_{i}"] = state["momentum_buffer"].cpu()
         results[f"momentum_{i}_place"] = torch.tensor(state["momentum_buffer"].device.type == torch.device(device).type)
     return results
+
+
+def _trained(device: str) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    """Return a module and its optimizer, which has made a step."""
+    torch.manual_seed(0)
+    module = torch.nn.Linear(3, 2).to(device)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.5)
+    module(torch.ones(1, 3, device=device)).sum().backward()
+    optimizer.step()
+    return module, optimizer
+
+
+@scenario(exact=True, slow=True, area="serialization")
+def loaded_without_the_device(device: str) -> Results:
+    """A process that has not imported the device's module loads tensors, states and modules of the device on CPU."""
+    before, place = _tensors(device), torch.device("cpu")
+    module, optimizer = _trained(device)
+    states = {"weights": module.state_dict(), "optimizer": optimizer.state_dict()}
+    with tempfile.TemporaryDirectory() as folder:
+        torch.save(before, f"{folder}/newer")
+        torch.save(before, f"{folder}/older", _use_new_zipfile_serialization=False)
+        torch.save(states, f"{folder}/states")
+        torch.save(module, f"{folder}/module")
+        _load_in_another(folder, str(before["dense"].device), is_new=device != "cpu")
+        found = {
+            file.suffix[1:]: torch.load(file, weights_only=False) for file in sorted(Path(folder).glob("loaded.*"))
+        }
+        older = _kept(before, torch.load(f"{folder}/older"))
+    states, module = found.pop("states"), found.pop("module")
+    momenta = {str(i): one["momentum_buffer"] for i, one in states["optimizer"]["state"].items()}
+    alone = {"state": states["weights"], "momenta": momenta, "module": module.state_dict()}
+    results = {f"here.{name}": one for name, one in older.items()}
+    for file, tensors in found.items():
+        results |= {f"{file}.{name}": one for name, one in _kept(before, tensors, place).items()}
+    for file, tensors in alone.items():
+        results |= {f"{file}.{name}": one for name, one in tensors.items()}
+        results[f"{file}.places"] = torch.tensor([one.device == place for one in tensors.values()])
+    return results
+
+
+def _load_in_another(folder: str, device: str, is_new: bool) -> None:
+    """Call :func:`_load_each` in a new process that imports torch alone, or in this one.
+
+    Raises RuntimeError with the last line that the process says if it fails, and AssertionError if it does not end.
+    """
+    if not is_new:
+        _load_each(folder, device)
+        return
+    code = f"import torch\n{inspect.getsource(_load_each)}\n_load_each({folder!r}, {device!r})"
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, AUTOLOAD: "0"}
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, text=True, check=False)
+    except subprocess.TimeoutExpired as e:
+        raise AssertionError(f"a process without the device has not ended within {SECONDS:.0f} s") from e
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"a process without the device: {said[-1]}")
+
+
+def _load_each(folder: str, device: str) -> None:
+    """Load files of a device's tensors on CPU in several ways, and save what was loaded in files named after these."""
+    ways: dict[str, tuple[str, dict[str, Any]]] = {
+        "weights": ("newer", {"map_location": "cpu"}),
+        "whole": ("newer", {"map_location": torch.device("cpu"), "weights_only": False}),
+        "mapped": ("newer", {"map_location": "cpu", "mmap": True}),
+        "by_table": ("newer", {"map_location": {device: "cpu"}}),
+        "by_function": ("newer", {"map_location": lambda storage, _: storage}),
+        "older": ("older", {"map_location": "cpu"}),
+        "states": ("states", {"map_location": "cpu"}),
+        "module": ("module", {"map_location": "cpu", "weights_only": False}),
+    }
+    for name, (file, how) in ways.items():
+        try:
+            torch.save(torch.load(f"{folder}/{file}", **how), f"{folder}/loaded.{name}")
+        except Exception as e:
+            raise RuntimeError(" ".join([f"{name}:", type(e).__name__, *str(e).split()])) from e  # in one line

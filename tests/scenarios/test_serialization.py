@@ -1,0 +1,63 @@
+"""Files of a device: those that only a process with the device can load are found."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios.serialization import loaded_without_the_device
+
+# CPU under another name, whose files a new process loads.
+OTHER = "cpu:0"
+
+
+def rebuilt(values: list[float]) -> torch.Tensor:
+    return torch.tensor(values)
+
+
+@pytest.fixture
+def of_a_device(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module that this process alone knows, with the function ``rebuilt``."""
+    module = ModuleType("of_a_device")
+    monkeypatch.setattr(rebuilt, "__module__", module.__name__)
+    monkeypatch.setattr(module, "rebuilt", rebuilt, raising=False)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module.__name__
+
+
+def test_a_new_process_loads_what_this_one_loads() -> None:
+    here, there = loaded_without_the_device("cpu"), loaded_without_the_device(OTHER)
+    assert here.keys() == there.keys()
+    for name, one in here.items():
+        assert isinstance(one, torch.Tensor)
+        assert torch.equal(one, there[name]), name
+
+
+def test_a_file_that_names_a_module_of_the_device_is_found(of_a_device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = torch.Tensor.__reduce_ex__
+
+    def of_the_device(tensor: torch.Tensor, protocol: Any) -> Any:
+        return (rebuilt, (tensor.tolist(),)) if tensor.dtype == torch.bfloat16 else written(tensor, protocol)
+
+    monkeypatch.setattr(torch.Tensor, "__reduce_ex__", of_the_device)
+    with pytest.raises(RuntimeError, match=f"a process without the device: .*{of_a_device}"):
+        loaded_without_the_device(OTHER)
+
+
+def test_a_file_that_loses_strides_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, load = loaded_without_the_device("cpu"), torch.load
+
+    def dense(file: Any, **how: Any) -> Any:
+        found = load(file, **how)
+        if isinstance(found, dict) and "transposed" in found and str(file).endswith("older"):
+            found["transposed"] = found["transposed"].contiguous()
+        return found
+
+    monkeypatch.setattr(torch, "load", dense)
+    wrong = loaded_without_the_device("cpu")
+    found = {name for name, one in right.items() if not torch.equal(one, wrong[name])}
+    assert found == {"here.transposed_facts", "here.shared", "older.transposed_facts", "older.shared"}
