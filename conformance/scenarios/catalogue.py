@@ -17,6 +17,7 @@ from conformance.scenarios import (
     endings,
     exchange,
     exporting,
+    first_uses,
     flat_tensors,
     flex_attention,
     forms,
@@ -62,11 +63,11 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
-    distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
-    gradient_calls, graphs, groups, handles, importing, loading, long_draws, masks, memory_needed, memory_numbers,
-    millions, model_parallel, module_streams, modules, named_methods, not_current, operands, parallel, profiling,
-    python_values, queries, seeding, serialization, sharing, storages, stream_handles, streams, subgroups, threads,
-    training, transfers, user_ops, waits, walks,
+    distributed, drawn_collectives, endings, exchange, exporting, first_uses, flat_tensors, flex_attention, forms,
+    generators, gradient_calls, graphs, groups, handles, importing, loading, long_draws, masks, memory_needed,
+    memory_numbers, millions, model_parallel, module_streams, modules, named_methods, not_current, operands,
+    parallel, profiling, python_values, queries, seeding, serialization, sharing, storages, stream_handles, streams,
+    subgroups, threads, training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 

@@ -1,0 +1,72 @@
+"""Threads that use a device first, all at once: an initialization without a lock is found."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from conformance.scenarios import first_uses
+from conformance.scenarios.model import NotOffered, Results
+
+# The number of the switch interval stays changed, and a thread may wait for ever.
+pytestmark = pytest.mark.forked
+
+
+def right(names: list[str]) -> list[bool]:
+    return [bool(one) for one in first_uses.work_at_once("cpu", names).values() if isinstance(one, torch.Tensor)]
+
+
+def waits(_: str) -> bool:
+    time.sleep(60)
+    return True
+
+
+def test_threads_that_all_get_what_one_gets_are_right() -> None:
+    assert right(["tensor", "copy", "load", "gradient", "seed", "counts"]) == [True] * 6
+
+
+def test_a_device_that_calls_itself_initialized_before_it_is_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, done = list[bool](), list[bool]()
+
+    def first(_: str) -> bool:
+        if not begun:
+            begun.append(True)
+            time.sleep(0.2)
+            done.append(True)
+        return bool(done)
+
+    monkeypatch.setitem(first_uses.FIRST, "tensor", first)
+    assert sorted(right(["tensor"] * 4)) == [False] * 3 + [True]
+
+
+def test_the_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(first_uses.FIRST, "stream", lambda _: bool(1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        right(["tensor", "stream"])
+
+
+def test_threads_that_wait_for_each_other_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_uses, "PATIENCE", 0.2)
+    monkeypatch.setitem(first_uses.FIRST, "stream", waits)
+    with pytest.raises(RuntimeError, match="tensor, stream have not ended"):
+        right(["tensor", "stream"])
+
+
+def test_what_one_thread_does_not_get_is_asked_of_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("refnpu")
+    asked = list[list[str]]()
+
+    def results_of(device: str, work: object, arguments: list[tuple[str, list[str]]]) -> list[Results]:
+        asked.append(arguments[0][1])
+        return [{str(i): torch.tensor(True) for i in range(len(arguments[0][1]))}]
+
+    monkeypatch.setattr(first_uses, "results_of", results_of)
+    monkeypatch.setitem(first_uses.FIRST, "stream", lambda _: bool(1 / 0))
+    found = first_uses.first_uses_at_once("npu:0")
+    assert found.keys() == first_uses.first_uses_at_once("cpu").keys()
+    assert {str(one) for one in found.values() if isinstance(one, NotOffered)} == {
+        "stream in one thread: division by zero"
+    }
+    assert not any("stream" in names for names in asked)
