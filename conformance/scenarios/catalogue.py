@@ -46,6 +46,7 @@ from conformance.scenarios import (
     seeding,
     serialization,
     sharing,
+    storage_objects,
     storages,
     stream_handles,
     streams,
@@ -66,8 +67,8 @@ MODULES = (
     distributed, drawn_collectives, endings, exchange, exporting, first_uses, flat_tensors, flex_attention, forms,
     generators, gradient_calls, graphs, groups, handles, importing, loading, long_draws, masks, memory_needed,
     memory_numbers, millions, model_parallel, module_streams, modules, named_methods, not_current, operands,
-    parallel, profiling, python_values, queries, seeding, serialization, sharing, storages, stream_handles, streams,
-    subgroups, threads, training, transfers, user_ops, waits, walks,
+    parallel, profiling, python_values, queries, seeding, serialization, sharing, storage_objects, storages,
+    stream_handles, streams, subgroups, threads, training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 

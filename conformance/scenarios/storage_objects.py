@@ -1,0 +1,111 @@
+"""Storages as objects: made, read, written, copied and saved without a tensor."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
+
+SIZE = 12  # bytes
+
+Make = Callable[[str], torch.UntypedStorage]
+Read = Callable[[torch.UntypedStorage], list[int]]
+
+
+def _bytes() -> torch.Tensor:
+    return torch.arange(SIZE, dtype=torch.uint8)
+
+
+def _of(device: str) -> torch.UntypedStorage:
+    return _bytes().to(device).untyped_storage()
+
+
+def _new(device: str) -> torch.UntypedStorage:
+    return torch.UntypedStorage(SIZE, device=device)
+
+
+def _saved(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    file = io.BytesIO()
+    torch.save(storage, file)
+    file.seek(0)
+    found: torch.UntypedStorage | torch.TypedStorage = torch.load(file, weights_only=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch, which has given the storage a dtype, warns of such storages
+        return found.untyped() if isinstance(found, torch.TypedStorage) else found
+
+
+def _written(storage: torch.UntypedStorage, where: int | slice, value: int) -> torch.UntypedStorage:
+    storage[where] = value
+    return storage
+
+
+MADE: dict[str, Make] = {
+    "new": lambda device: _new(device).fill_(3),
+    "without_bytes": lambda device: torch.UntypedStorage(0, device=device),
+    "filled": lambda device: _of(device).fill_(7),
+    "byte_written": lambda device: _written(_of(device), 5, 200),
+    "bytes_written": lambda device: _written(_of(device), slice(2, 5), 1),
+    "cloned": lambda device: _of(device).clone(),
+    "copied": lambda device: _new(device).copy_(_of(device)),
+    "copied_from_host": lambda device: _new(device).copy_(_of("cpu")),
+    "copied_without_blocking": lambda device: _new(device).copy_(_of(device), non_blocking=True),
+    "sent": lambda device: _of("cpu").to(device=torch.device(device)),
+    "deeply_copied": lambda device: copy.deepcopy(_of(device)),
+    "shallowly_copied": lambda device: copy.copy(_of(device)),
+    "saved": lambda device: _saved(_of(device)),
+    "of_a_view": lambda device: _bytes().to(device)[3:].untyped_storage(),
+}
+READ: dict[str, Read] = {
+    "bytes": lambda storage: [storage[3], storage[-1]],
+    "list": lambda storage: storage.tolist(),
+    "iterated": lambda storage: [*storage],
+    "part": lambda storage: [*storage[2:6]],
+    "on_host": lambda storage: storage.cpu().tolist(),
+    "by_a_tensor": lambda storage: torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage).tolist(),
+    "sizes": lambda storage: [storage.nbytes(), storage.size(), len(storage), storage.element_size()],
+    "beyond_its_end": lambda storage: [_is_refused(storage, SIZE), _is_refused(storage, -SIZE - 1)],
+}
+
+
+def _is_refused(storage: torch.UntypedStorage, index: int) -> bool:
+    try:
+        storage[index]
+    except IndexError:
+        return True
+    return False
+
+
+@scenario(exact=True, area="memory")
+def storages_as_objects(device: str) -> Results:
+    """Storages are made, read, written, copied and saved without a tensor, on the device that is named."""
+    place = torch.empty(0, device=device).device
+
+    def made(make: Make) -> torch.Tensor:
+        """Return whether a storage is on the device, its size, and its bytes as a tensor sees them."""
+        storage = make(device)
+        seen = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+        return torch.tensor([storage.device == place, storage.nbytes(), *seen.tolist()])
+
+    def apart(copied: Callable[[torch.UntypedStorage], torch.UntypedStorage]) -> torch.Tensor:
+        """Return the bytes of a storage whose copy is written."""
+        storage = _of(device)
+        copied(storage).fill_(9)
+        return torch.tensor(storage.tolist())
+
+    try:
+        _new(device)
+    except RuntimeError as e:
+        if "not recognized" in str(e):  # torch knows what devices have storages
+            raise NotOffered(first_line(e)) from e
+        raise
+    results = {name: offered(partial(made, make)) for name, make in MADE.items()}
+    results |= {f"{name}.read": offered(partial(lambda read: torch.tensor(read(_of(device))), read))
+                for name, read in READ.items()}  # fmt: skip
+    copies = {"clone": torch.UntypedStorage.clone, "deepcopy": copy.deepcopy, "saved": _saved}
+    return results | {f"{name}.apart": offered(partial(apart, copied)) for name, copied in copies.items()}
