@@ -54,6 +54,7 @@ from conformance.scenarios import (
     threads,
     training,
     transfers,
+    user_kernels,
     user_ops,
     waits,
     walks,
@@ -68,7 +69,7 @@ MODULES = (
     generators, gradient_calls, graphs, groups, handles, importing, loading, long_draws, masks, memory_needed,
     memory_numbers, millions, model_parallel, module_streams, modules, named_methods, not_current, operands,
     parallel, profiling, python_values, queries, seeding, serialization, sharing, storage_objects, storages,
-    stream_handles, streams, subgroups, threads, training, transfers, user_ops, waits, walks,
+    stream_handles, streams, subgroups, threads, training, transfers, user_kernels, user_ops, waits, walks,
 )  # fmt: skip
 
 
