@@ -506,6 +506,7 @@ FOUND_ELSEWHERE = {
     "peak_of_second_device_counts_all": "the scenario memory_numbers:numbers_of_the_device",
     "device_block_left_by_error": "the scenario walks:devices_and_streams",
     "seed_skipped_in_any_fork": "the scenario generators:manual_seed_reaches_the_device",
+    "first_use_not_awaited": "the scenario first_uses:first_uses_at_once",
     "manual_seed_all_uses_device": "the scenario seeding:seeds_before_the_first_use",
     "profiler_stop_leaves_last_device": "the scenario profiling:sessions_leave_the_device",
     "load_leaves_empty_on_host": "the scenario serialization:saved_and_loaded",

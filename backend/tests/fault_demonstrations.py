@@ -1609,6 +1609,24 @@ for _ in range(2):
     torch.manual_seed(1)
     draws.append(torch.rand(2, device=d))
 result = torch.equal(*draws)""",
+    "first_use_not_awaited": """
+from threading import Barrier, Thread
+
+result, together = [], Barrier(2)
+
+def use():
+    together.wait()
+    try:
+        result.append(torch.ones(1, device=d).item())
+    except RuntimeError:
+        result.append(0.0)
+
+threads = [Thread(target=use) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+result.sort()""",
     "manual_seed_all_uses_device": """
 torch.manual_seed(1)
 result = d == "npu" and torch.npu.is_initialized()""",

@@ -184,6 +184,7 @@ FINDS = {
     "peak_of_second_device_counts_all": "memory_numbers:numbers_of_the_device",
     "device_block_left_by_error": "walks:devices_and_streams",
     "seed_skipped_in_any_fork": "generators:manual_seed_reaches_the_device",
+    "first_use_not_awaited": "first_uses:first_uses_at_once",
     "manual_seed_all_uses_device": "seeding:seeds_before_the_first_use",
     "load_leaves_empty_on_host": "serialization:saved_and_loaded",
     "fallback_result_not_resizable": "storages:results_grow",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -95,6 +96,14 @@ void end_of_process() {
   }
 }
 
+// Fault first_use_not_awaited: whether another thread is at its first use. This one takes a while if it is the first.
+bool is_initialized_elsewhere() {
+  static std::atomic<bool> begun{false};
+  if (begun.exchange(true)) return true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return false;
+}
+
 void reset_peak(npuMemoryStats& stats) {
   stats.peak_bytes = stats.live_bytes;
   if (!fault(Fault::peak_of_blocks_not_reset)) stats.peak_blocks = stats.live_blocks;
@@ -109,6 +118,9 @@ npuError_t ready() {
                 "start the child with multiprocessing's 'spawn' method");
   }
   if (used.load(std::memory_order_relaxed)) return npuSuccess;
+  if (fault(Fault::first_use_not_awaited) && is_initialized_elsewhere()) {
+    return fail(npuErrorConfiguration, "another thread initializes the device");
+  }
   if (!devices().error.empty()) return fail(npuErrorConfiguration, devices().error);
   if (allocator()->owns_pages()) report_segv();
   if (!used.exchange(true)) std::atexit(end_of_process);
