@@ -28,7 +28,9 @@ def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
 
 
 def outcome(op: object = torch.mm, dtype: str = "float32") -> CallOutcome:
-    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "bfloat16", "complex64", "int8"))
+    one = sample(
+        "mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "bfloat16", "complex64", "int8")
+    )
     case = cases(CellId("f", "mm", dtype, "contiguous"), [one])[0]
     return call(op, Twins(values_of).side(case, CPU))  # type: ignore[arg-type]  # any callable
 
