@@ -1,9 +1,10 @@
 """Conversion of samples to and from compact JSON. No torch.
 
 A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
-sets; a generated sample has its axis as well. Plain arguments are themselves, a list is a tuple of arguments, and a
-dict with a single key is everything else: ``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": name or 0}`` device,
-``{"e": [kind, name]}`` layout or memory format, ``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
+sets; a generated sample has its axis as well, and one for backends' own kernels a 1. Plain arguments are themselves, a
+list is a tuple of arguments, and a dict with a single key is everything else: ``{"t": i}`` tensor i, ``{"d": name}``
+dtype, ``{"D": name or 0}`` device, ``{"e": [kind, name]}`` layout or memory format, ``{"g": seed}`` generator,
+``{"c": [re, im]}`` complex number.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ def encode(sample: Sample, dtype_set: int) -> list[Any]:
         {k: _encode_arg(a) for k, a in sample.kwargs},
         [_encode_slot(t) for t in sample.tensors],
         int(sample.raises),
-        *([sample.axis] if sample.axis else []),
+        *([sample.axis] if sample.axis or sample.own_kernel else []),
+        *([1] if sample.own_kernel else []),
     ]
 
 
 def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]]) -> Sample:
     """Inverse of :func:`encode`. Raises ValueError, TypeError, KeyError or IndexError for invalid data."""
-    name, base, dtype_set, args, kwargs, slots, raises, *axis = row
+    name, base, dtype_set, args, kwargs, slots, raises, *more = row
+    of_recorded: list[Any] = ["", 0]
+    axis, own_kernel = [*more, *of_recorded[len(more) :]]
     tensors = tuple([_decode_slot(i, s) for i, s in enumerate(slots)])
     return Sample(
         name=name,
@@ -50,7 +54,8 @@ def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]])
         kwargs=tuple([(k, _decode_arg(a, tensors)) for k, a in kwargs.items()]) if kwargs else (),
         tensors=tensors,
         raises=bool(raises),
-        axis=axis[0] if axis else "",
+        axis=axis,
+        own_kernel=bool(own_kernel),
     )
 
 

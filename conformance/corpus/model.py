@@ -122,6 +122,8 @@ class Sample:
     ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
     ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.
     ``axis`` names what a generated sample varies: "sizes", "values" or "variants"; "" if it is not generated.
+    ``own_kernel`` says that it is for backends that have a kernel of their own for the overload, and is not tried where
+    the overload is composite.
     """
 
     name: str
@@ -133,3 +135,4 @@ class Sample:
     tensors: tuple[TensorSlot, ...]
     raises: bool = False
     axis: str = ""
+    own_kernel: bool = False

@@ -34,6 +34,8 @@ GENERATED = "generated.jsonl.gz"
 LATER = "later.safetensors"
 DATA = Path(__file__).parent / "data"
 
+Cells = dict[str, dict[str, list[str]]]  # the dtypes of generated samples, by overload and layout
+
 
 class CorpusError(Exception):
     """The files of the corpus are missing, damaged, or of another format."""
@@ -44,12 +46,13 @@ class Generated:
     """The generated samples: their lines by overload, and the sets of dtypes that the lines refer to.
 
     ``cells``: by overload, the layouts for which there are samples, each with the dtypes. They are known before a line
-    is decoded, which takes 50 us a sample.
+    is decoded, which takes 50 us a sample. ``own_kernel_cells``: those of samples for backends' own kernels.
     """
 
     dtype_sets: tuple[tuple[str, ...], ...] = ()
     lines: dict[str, str] = field(default_factory=dict)
-    cells: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    cells: Cells = field(default_factory=dict)
+    own_kernel_cells: Cells = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,15 @@ class Corpus:
             self._recorded[overload] = found
         return found
 
-    def generated_cells(self, overload: str) -> Mapping[str, Collection[str]]:
-        """Return the layouts for which an overload has generated samples, each with their dtypes."""
-        return self._generated.cells.get(overload, {})
+    def generated_cells(self, overload: str, own_kernel: bool = True) -> Mapping[str, Collection[str]]:
+        """Return the layouts for which an overload has generated samples, each with their dtypes.
+
+        ``own_kernel``: also those of samples for backends that have a kernel of their own for the overload.
+        """
+        plain, more = self._generated.cells.get(overload, {}), self._generated.own_kernel_cells.get(overload, {})
+        if not (own_kernel and more):
+            return plain
+        return {name: {*plain.get(name, ()), *more.get(name, ())} for name in (*plain, *more)}
 
     def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
         """Return a contiguous CPU tensor with the slot's values in a cell of ``dtype``; see :meth:`Values.value`."""
@@ -188,7 +197,7 @@ def _read_generated(path: Path, text: str, index_hash: str) -> Generated:
     try:
         d: dict[str, Any] = json.loads(first)
         made_from, sets, overloads = d["corpus"], tuple(tuple(s) for s in d["dtype_sets"]), d["overloads"]
-        cells = {overload: {name: dtypes.split() for name, dtypes in of.items()} for overload, of in d["cells"].items()}
+        cells, own_kernel_cells = _cells(d["cells"]), _cells(d.get("own_kernel_cells", {}))
     except (ValueError, TypeError, KeyError, AttributeError) as e:
         raise CorpusError(f"{path}: the first line is not a header of this format ({e!r}); {_REBUILD}") from e
     if made_from != index_hash:
@@ -196,7 +205,11 @@ def _read_generated(path: Path, text: str, index_hash: str) -> Generated:
             f"{path}: generated from index {made_from[:12]}, the index is {index_hash[:12]}: the files are not of the "
             f"same build; {_REBUILD}"
         )
-    return Generated(sets, _by_overload(path, overloads, lines), cells)
+    return Generated(sets, _by_overload(path, overloads, lines), cells, own_kernel_cells)
+
+
+def _cells(words: dict[str, dict[str, str]]) -> Cells:
+    return {overload: {name: dtypes.split() for name, dtypes in of.items()} for overload, of in words.items()}
 
 
 def _read_header(path: Path, line: str) -> Header:

@@ -12,6 +12,7 @@ import torch
 from conformance import backends, contexts, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
+from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
 from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, SEQUENCE, is_among
 from conformance.ops.family import Accumulation
@@ -116,13 +117,14 @@ class Plan:
     def cells(self, overload: str) -> list[CellId]:
         """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
         facts = ops.facts(overload)
-        recorded, generated = self.corpus.recorded(overload), self.corpus.generated_cells(overload)
+        recorded = self.corpus.recorded(overload)
+        generated = self.corpus.generated_cells(overload, own_kernel=not self._is_composite(overload))
         pointwise = "pointwise" in self.inventory[overload].tags
         found = cases_.cells(facts.family, overload, recorded, self.tier, generated, pointwise)
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
         if lacking := self.lacking(overload):
-            found = wider.cells(found, self.corpus.samples(overload), self.tier, lacking)
+            found = wider.cells(found, self.samples(overload), self.tier, lacking)
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
         found = [c for c in found if not is_among(c.layout, facts.overruns) and c.dtype not in facts.undefined_in]
         return self.share(overload).of(found)
@@ -140,6 +142,14 @@ class Plan:
             return []
         found = wider.lacking(self.corpus.recorded(overload), self.corpus.generated_cells(overload))
         return [dtype for dtype in found if wider.WIDER[dtype] not in facts.undefined_in]
+
+    def samples(self, overload: str) -> tuple[Sample, ...]:
+        """Return the samples of an overload; those for a backend's own kernel only where the backend has one."""
+        found = self.corpus.samples(overload)
+        return tuple(s for s in found if not s.own_kernel) if self._is_composite(overload) else found
+
+    def _is_composite(self, overload: str) -> bool:
+        return self.inventory[overload].route is Route.COMPOSITE
 
     def share(self, overload: str) -> Share:
         """Return how many of an overload's cells and samples the tier takes."""
@@ -208,7 +218,7 @@ class Plan:
 @lru_cache(maxsize=8)
 def _cases(plan: Plan, cell: CellId, most: int | None) -> list[Case]:
     overload = plan.inventory[cell.overload]
-    samples = plan.corpus.samples(cell.overload)
+    samples = plan.samples(cell.overload)
     if overload.route is not Route.NATIVE and cell.layout == AS_STRIDED:
         samples = plan.corpus.recorded(cell.overload)
     pointwise = "pointwise" in overload.tags

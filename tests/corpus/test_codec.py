@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from conformance.corpus.codec import decode, encode
 from conformance.corpus.model import (
@@ -38,6 +39,12 @@ SAMPLE = Sample(
 def test_a_sample_survives_being_written_and_read() -> None:
     row = json.loads(json.dumps(encode(SAMPLE, 1)))
     assert decode("op.Scalar", row, [("bool",), SAMPLE.dtypes]) == SAMPLE
+
+
+def test_a_generated_sample_keeps_its_axis_and_whom_it_is_for() -> None:
+    for generated in (replace(SAMPLE, axis="sizes"), replace(SAMPLE, axis="values", own_kernel=True)):
+        row = json.loads(json.dumps(encode(generated, 0)))
+        assert decode("op.Scalar", row, [SAMPLE.dtypes]) == generated
 
 
 def test_arguments_point_to_the_sample_s_own_slots() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance import backends
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plan.tiers import TIERS
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CellId, Route
 
 MANY = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")  # more samples than the smoke tier takes
 
@@ -30,3 +32,15 @@ def test_the_smoke_tier_leaves_out_cases_of_a_cell_with_many_samples_alone() -> 
 def test_a_case_asked_for_alone_leaves_out_the_others() -> None:
     case = plan().case_ids(MANY)[1]
     assert not plan(case=case).takes_all(MANY)
+
+
+def test_generated_samples_of_a_composite_have_cells_where_the_backend_has_a_kernel_for_it() -> None:
+    composite, own = plan(tier=TIERS["full"]), plan(tier=TIERS["full"])
+    own.inventory["linear"] = replace(own.inventory["linear"], route=Route.NATIVE)
+    generated = {"sizes", "sizes_gap", "sizes_strided", "values", "values_strided", "variants", "variants_strided"}
+    assert composite.inventory["linear"].route is Route.COMPOSITE
+    assert not {s.name for s in composite.samples("linear") if s.axis == "sizes"}
+    assert {c.layout for c in composite.cells("linear")} & generated == {"variants", "variants_strided"}
+    assert {c.layout for c in own.cells("linear")} >= generated
+    few, all_ = (sum(len(p.cases(c)) for c in p.cells("linear") if c.layout in generated) for p in (composite, own))
+    assert 0 < few < all_

@@ -18,6 +18,7 @@ from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import (
     apart,
+    composites,
     configured,
     counts,
     dims,
@@ -40,7 +41,7 @@ from conformance.inventory import Overload, inventory
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
-    repeats.generate, configured.generate, grids.generate,
+    repeats.generate, configured.generate, grids.generate, composites.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]
@@ -156,11 +157,14 @@ def write(where: Path, found: Mapping[str, Sequence[Sample]], layouts_of: Layout
     """Write the generated samples of overloads beside the corpus in a directory."""
     sets = sorted({s.dtypes for rows in found.values() for s in rows})
     position = {s: i for i, s in enumerate(sets)}
+    plain = {overload: [s for s in rows if not s.own_kernel] for overload, rows in found.items()}
+    own_kernel = {overload: [s for s in rows if s.own_kernel] for overload, rows in found.items()}
     header = {
         "corpus": reader.load(where, generated=False).hash,
         "dtype_sets": sets,
         "overloads": list(found),
-        "cells": {overload: _cells(rows, layouts_of) for overload, rows in found.items()},
+        "cells": {overload: _cells(rows, layouts_of) for overload, rows in plain.items()},
+        "own_kernel_cells": {overload: _cells(rows, layouts_of) for overload, rows in own_kernel.items() if rows},
     }
     lines = [header, *([encode(s, position[s.dtypes]) for s in rows] for rows in found.values())]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)

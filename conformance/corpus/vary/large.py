@@ -37,7 +37,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     schema = schema_of(call_of(overload.name))
     for source in sources(samples, values):
         maker, turns = Maker(trials, values), Turns(source)
-        for turn, (form, sample) in enumerate(_forms(source, schema, pointwise="pointwise" in overload.tags)):
+        for turn, (form, sample) in enumerate(forms(source, schema, pointwise="pointwise" in overload.tags)):
             groups = maker.groups(sample, turns.first)
             for at, group in enumerate(dict.fromkeys([*groups[:1], *groups[-1:]])):
                 size = SIZES[(turn + at) % len(SIZES)]
@@ -56,7 +56,7 @@ def _half(source: Sample, chosen: tuple[str, ...], turn: int, overload: Overload
     return (halves[turn % len(halves)],) if wanted else ()
 
 
-def _forms(source: Sample, schema: Any, *, pointwise: bool) -> list[Form]:
+def forms(source: Sample, schema: Any, *, pointwise: bool) -> list[Form]:
     """Return the calls with another argument: a few values of each, and each kind of other operand."""
     fixed = facts(source.overload).fixed
     found = [(one.name, replaced(source, schema, one)) for one in _values(source, schema)]

@@ -36,6 +36,7 @@ from conformance.torch_versions.compilers import load_decompositions
 
 # A generated sample has at most so many elements in its arguments, and in its results.
 MOST_ELEMENTS = 400_000
+_LARGE = 20_000  # elements of arguments, of which a product may take minutes
 # CPU seconds that a call may take. A run makes the call several times.
 MOST_SECONDS = 0.03
 _HANGS = 5  # seconds after which a trial is killed
@@ -78,7 +79,7 @@ class Trials:
         self.isolated = isolated
         self._timed = timed
         self._child: Answering | None = None
-        self._answers: dict[str, Any] = {}  # of the child, by question
+        self._answers: dict[str, Any] = {}  # by question: each axis of samples begins with the same ones
 
     def untimed(self) -> Trials:
         """Return trials in which a call may take any time."""
@@ -121,9 +122,15 @@ class Trials:
         return self._asked("gaps", sample, dtype) is not False
 
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
-        if sum(s.numel for s in sample.tensors if s.pool) > MOST_ELEMENTS:  # the results are counted after the call
-            return None
-        return self._alone(sample, dtype) if self.isolated else self._call(sample, dtype)
+        elements = sum(s.numel for s in sample.tensors if s.pool)
+        if elements > MOST_ELEMENTS or (elements > _LARGE and _has_larger_results(sample, dtype)):
+            return None  # other results are counted after the call
+        if self.isolated:
+            return self._alone(sample, dtype)
+        key = repr(_question("run", sample, dtype))
+        if key not in self._answers:
+            self._answers[key] = _packed(self._call(sample, dtype))
+        return _unpacked(self._answers[key], sample)
 
     def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         """Make the call in the child, several times; None if a child dies of it that made no other call before."""
@@ -132,10 +139,9 @@ class Trials:
     def _asked(self, what: str, sample: Sample, dtype: str) -> Any:
         """Return the child's answer, None if a child dies that answered no other question before.
 
-        Each axis of samples begins with the same questions, and a new child for each deadly one takes long.
+        A new child for each deadly question takes long.
         """
-        asked = encode(replace(sample, name="", dtypes=(dtype,), axis=""), 0)  # the same call whatever it is called
-        question = [what, sample.overload, asked, dtype]
+        question = _question(what, sample, dtype)
         key = repr(question)
         if key not in self._answers:
             self._answers[key] = self._answered(question)
@@ -297,10 +303,26 @@ def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
                 return call()
 
 
+def _has_larger_results(sample: Sample, dtype: str) -> bool:
+    """Whether torch says, without making the call, that the results have more elements than a sample may have."""
+    tensors = [torch.empty(s.shape, dtype=getattr(torch, s.dtype or dtype), device="meta") for s in sample.tensors]
+    try:
+        elements: int = sum(t.numel() for t in _leaves(_made(sample, dtype, tensors)))
+    except Exception:  # noqa: BLE001 - torch has no such call without memory
+        return False
+    return elements > MOST_ELEMENTS
+
+
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     dense = (t.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format) for t in (a, b))
     a, b = (t.view(-1).view(torch.uint8) for t in dense)
     return bool(torch.equal(a, b))
+
+
+def _question(what: str, sample: Sample, dtype: str) -> list[Any]:
+    """Return a question about a call, for JSON: the same for the same call, whatever it is called."""
+    asked = encode(replace(sample, name="", dtypes=(dtype,), axis="", own_kernel=False), 0)
+    return [what, sample.overload, asked, dtype]
 
 
 def _packed(outcome: Ran | Exception | None) -> Any:

@@ -67,6 +67,16 @@ def test_of_an_overload_with_an_error_the_old_samples_are_kept_and_the_others_ar
     assert not generated(written, "abs")
 
 
+def test_cells_of_samples_for_own_kernels_are_known_apart_before_these_are_read(where: Path, tmp_path: Path) -> None:
+    plain, *own = (s for s in generated(where, "neg") if s.axis == "sizes")
+    own = [replace(s, own_kernel=True) for s in own]
+    build.write(where, {"neg": [plain, *own]}, of_generated)
+    written = reader.load(shutil.copytree(where, tmp_path / "written"))
+    assert set(written.generated_cells("neg", own_kernel=False)["sizes"]) == set(plain.dtypes)
+    assert set(written.generated_cells("neg")["sizes"]) == {d for s in (plain, *own) for d in s.dtypes}
+    assert [s.own_kernel for s in written.samples("neg") if s.axis] == [False] + [True] * len(own)
+
+
 def test_samples_of_earlier_rules_stay_beside_new_ones_unless_they_are_made_anew(
     where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ from conformance.corpus import places, reader
 from conformance.corpus.model import Sample
 from conformance.corpus.vary import trial
 from conformance.corpus.vary.trial import Trials, generate
+from tests.samples import sample as sample_of
+from tests.samples import slot
 
 CORPUS = reader.load(generated=False)
 guarded = sys.platform.startswith("linux") and any(map(shutil.which, ("cc", "gcc", "clang")))
@@ -100,10 +102,9 @@ def test_a_call_that_reads_memory_which_nobody_wrote_is_no_sample(monkeypatch: p
     def leftovers(*_: object) -> torch.Tensor:
         return torch.empty(1 << 12)
 
-    trials = Trials(CORPUS, timed=False)
-    assert trials.run(sample(), "float32")
+    assert Trials(CORPUS, timed=False).run(sample(), "float32")
     monkeypatch.setattr(trial, "call_of", lambda _: leftovers)
-    assert trials.run(sample(), "float32") is None
+    assert Trials(CORPUS, timed=False).run(sample(), "float32") is None
 
 
 def test_a_call_whose_second_result_differs_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,13 +234,32 @@ def test_a_missing_kernel_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr(trial, "call_of", lambda _: call)
 
-    trials = Trials(CORPUS, timed=False)
+    def trials() -> Trials:  # new ones, which remember no call
+        return Trials(CORPUS, timed=False)
+
     raising(RuntimeError("\"neg\" not implemented for 'Half'"))
-    assert not trials.refuses(sample(), "float32")
+    assert not trials().refuses(sample(), "float32")
     raising(RuntimeError("expected scalar type Long but found Int"))
-    assert not trials.refuses(sample(), "float32")
+    assert not trials().refuses(sample(), "float32")
     raising(NotImplementedError("no kernel for Meta"))
-    assert not trials.raises_without_memory(sample(), "float32")
+    assert not trials().raises_without_memory(sample(), "float32")
     raising(RuntimeError("expected a vector"))
-    assert trials.refuses(sample(), "float32")
-    assert trials.raises_without_memory(sample(), "float32")
+    assert trials().refuses(sample(), "float32")
+    assert trials().raises_without_memory(sample(), "float32")
+
+
+def test_a_call_is_made_once_under_whatever_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = Trials(CORPUS, timed=False)
+    first = trials.run(sample(), "float32")
+    monkeypatch.setattr(trial, "call_of", None)
+    again = trials.run(replace(sample(), name="other", axis="sizes"), "float32")
+    assert first
+    assert again
+    assert (again.sample.name, again.shapes) == ("other", first.shapes)
+
+
+def test_a_product_that_is_too_large_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (slot(i, name, (65537, 2)) for i, name in enumerate(("input", "weight")))
+    product = sample_of("linear", one, other)
+    monkeypatch.setattr(Trials, "_call", None)
+    assert Trials(CORPUS, timed=False).run(product, "float32") is None
