@@ -44,7 +44,18 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         islice(variants.generate(plain, varied[:1], trials, values), VARIANTS),
     )
     tried_anyway = {sample.name for sample in variants.generate(overload, samples, trials, values)}
-    yield from (replace(sample, own_kernel=True) for sample in found if sample.name not in tried_anyway)
+    kept = (sample for sample in found if sample.name not in tried_anyway and has_dtypes_of(alike, sample))
+    yield from (replace(sample, own_kernel=True) for sample in kept)
+
+
+def has_dtypes_of(sources: Sequence[Sample], sample: Sample) -> bool:
+    """Whether the tensors of a sample have the dtypes that they have in a source.
+
+    A composite takes what the overloads that it calls take, and promotes as they do; a kernel need not.
+    """
+    given = {(slot.name, slot.dtype) for source in sources for slot in source.tensors}
+    named = {name for name, _ in given}
+    return all((slot.name, slot.dtype) in given for slot in sample.tensors if slot.name in named)
 
 
 def _sizes(source: Sample, trials: Trials, values: HasValues) -> Iterator[Sample]:
