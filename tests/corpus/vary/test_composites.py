@@ -59,3 +59,9 @@ def test_a_composite_that_loses_nan_is_found() -> None:
     assert found
     assert {s.axis for s in made() if s.name in found} == {"values"}
     assert found_by(recorded(), linear, without_nan)[1] == set()
+
+
+def test_tensors_keep_the_dtypes_that_they_have_in_a_source() -> None:
+    given = {(t.name, t.dtype) for s in corpus().samples("nll_loss") for t in s.tensors}
+    assert ("target", "int64") in given
+    assert {(t.name, t.dtype) for s in made_by(generate, "nll_loss") for t in s.tensors} <= given
