@@ -59,7 +59,8 @@ def _size_class(size: int) -> str:
 
 def _value_classes(sample: Sample) -> Iterator[str]:
     fills = [t.fill.split("/") for t in sample.tensors if t.fill.startswith("hard")]
-    yield "every pair of hard values" if len(fills) > 1 else _VALUES.get(fills[0][1], _IN_EVERY)
+    pairs = len(fills) > 1 and fills[0][1] not in _VALUES
+    yield "every pair of hard values" if pairs else _VALUES.get(fills[0][1], _IN_EVERY)
 
 
 def _variant_classes(sample: Sample) -> Iterator[str]:
@@ -91,5 +92,6 @@ _IN_EVERY = "hard values, in every element of one argument"
 _VALUES = {
     "sparse": "hard values, in every seventh element of one argument",
     "rare": "long rows of padding", "offset": "long rows far from zero",
+    "sweep": "floats of every pattern of leading bits, in one argument", "byte0": "every pair of 8-bit integers",
 }  # fmt: skip
 _ORDER = (*_SIZE_CLASSES, _RANK, _LISTS)

@@ -18,6 +18,13 @@ _MASK = 0xFFFFFFFF
 _SHRINK = 1 / 32
 # Of so many elements of padding, one is another value.
 _PADDED = 200
+# All 16-bit patterns are multiples of it modulo 2**16, since it is odd; few of them in a row are evenly spread.
+_STEP = 40503
+_PATTERNS = 1 << 16
+# Of all numbers, those that programs compute with: none so small or so large that many functions end there.
+_MODERATE = (2.0**-20, 2.0**8)
+# Fills of bytes: the second one changes when the first one has had all.
+_PAIRED = ("byte0", "byte1")
 # Far from zero, as seen from values whose largest is 1: float16 still tells these from each other, bfloat16 barely.
 _OFFSET = 100
 
@@ -213,6 +220,8 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     ``hard/last/X`` has it in the last element alone, behind values made from ``stored``, and ``hard/rare/X`` in all
     elements but a few. ``hard/offset`` has numbers around 100, none of which is further off than 1. ``hard/infinite``
     has complex numbers with infinities and NaN, which ``hard/0`` leaves out.
+    ``hard/sweep`` has all floats of 16 bits, or wider ones of all 16 leading bits; ``moderate`` limits them to those of
+    a magnitude from 2**-20 to 2**8. ``hard/byte0`` and ``hard/byte1`` together have every pair of 8-bit integers.
     Raises ValueError for a value that the dtype does not have.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
@@ -230,15 +239,33 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     if how == "infinite":
         values = torch.tensor(_INFINITE, dtype=getattr(torch, dtype))
         return values[torch.arange(count) % len(_INFINITE)]
-    values = hard(dtype)
+    values = _swept(dtype) if how == "sweep" else _bytes(dtype) if how in _PAIRED else hard(dtype)
     if limit:
         values = _within(values, limit)
     at = torch.arange(count)
     if how != "sparse":
-        return _taken(values, (at // values.numel() ** int(how)) % values.numel())
+        power = int(how) if how.isdigit() else _PAIRED.index(how) if how in _PAIRED else 0
+        return _taken(values, (at // values.numel() ** power) % values.numel())
     values = values[~(values.isfinite() & (values.abs() > _SUMMED))] if dtype == "float64" else values
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
     return _either(at % 7 == 3, _taken(values, (at // 7) % values.numel()), made)
+
+
+@lru_cache(maxsize=4)
+def _swept(dtype: str) -> torch.Tensor:
+    """Return floats with each pattern of 16 leading bits, mixed bits behind, and one NaN. Do not write to it."""
+    target = getattr(torch, dtype)
+    behind = 8 * target.itemsize - 16
+    leading = (torch.arange(_PATTERNS) * _STEP) % _PATTERNS
+    leading = torch.where(leading < _PATTERNS // 2, leading, leading - _PATTERNS)  # the first bit is the sign
+    pattern = (leading << behind) | (mixed(_PATTERNS, behind) & ((1 << behind) - 1))
+    values = pattern.to(_SIGNED[target.itemsize]).view(target)
+    return values.masked_fill(values.isnan(), float("nan"))
+
+
+def _bytes(dtype: str) -> torch.Tensor:
+    """Return all integers of a dtype of 8 bits."""
+    return torch.arange(256, dtype=torch.uint8).view(getattr(torch, dtype))
 
 
 def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torch.Tensor:
@@ -286,6 +313,9 @@ def _within(values: torch.Tensor, limit: str) -> torch.Tensor:
         return values[values != 0]
     if limit == "positive":
         return values[values > 0]
+    if limit == "moderate":
+        least, most = _MODERATE
+        return values[(values.abs() >= least) & (values.abs() <= most)]
     info = torch.iinfo(torch.int32 if limit == "uint8" else getattr(torch, limit))
     wide = (values.real if values.is_complex() else values).to(torch.float64)
     return values[(wide > info.min) & (wide < float(info.max) - 1)]

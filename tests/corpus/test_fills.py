@@ -244,3 +244,25 @@ def test_each_row_of_a_mask_has_a_key(fill: str, kept: float) -> None:
     assert 0.25 < float(rows.float().mean()) < 0.45
     alone = fills.from_stored(fill[:-1] + "0", STORED, 29 * 37, seed=1).view(29, 37) == kept
     assert alone.sum(1).tolist() == [1] * 29
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_sweep_has_every_pattern_of_16_leading_bits_and_one_nan(dtype: str) -> None:
+    found = fills.from_hard("hard/sweep", STORED, 1 << 16, dtype, 0)
+    (number,) = {int(n) for n in bits(found[found.isnan()]).tolist()}
+    assert number == int(bits(torch.tensor([float("nan")], dtype=found.dtype))[0])
+    behind = 8 * found.element_size() - 16
+    leading = (bits(found[~found.isnan()]) >> behind).unique()
+    fraction = {"float16": 10, "bfloat16": 7, "float32": 7}[dtype]
+    assert leading.numel() >= (1 << 16) - 2 * (1 << fraction)
+
+
+def test_the_first_numbers_of_a_sweep_are_spread_evenly() -> None:
+    found = fills.from_hard("hard/sweep", STORED, 1 << 14, "float32", 0)
+    counts = [int(((found > 2.0**n) & (found <= 2.0 ** (n + 1))).sum()) for n in range(-100, 100)]
+    assert 24 <= min(counts) <= max(counts) <= 40
+
+
+def test_a_limited_sweep_has_moderate_numbers_alone() -> None:
+    found = fills.from_hard("hard/sweep/moderate", STORED, 1 << 16, "float32", 0).abs()
+    assert 2**-20 <= float(found.min()) < float(found.max()) <= 2**8

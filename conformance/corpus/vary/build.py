@@ -31,6 +31,7 @@ from conformance.corpus.vary import (
     repeats,
     rows,
     sizes,
+    sweeps,
     variants,
     vectors,
 )
@@ -41,7 +42,7 @@ from conformance.inventory import Overload, inventory
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
-    repeats.generate, configured.generate, grids.generate, composites.generate,
+    repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

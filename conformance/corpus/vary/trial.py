@@ -27,6 +27,7 @@ from conformance.corpus.model import Sample
 from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
 from conformance.corpus.vary.answering import Answering
+from conformance.corpus.vary.exactness import is_far
 from conformance.inventory import call_of
 from conformance.ops import facts
 from conformance.support import guarded_heap, host_heap
@@ -121,6 +122,12 @@ class Trials:
             return self._reads_gaps(sample, dtype)
         return self._asked("gaps", sample, dtype) is not False
 
+    def is_inexact(self, sample: Sample, dtype: str) -> bool:
+        """Return whether many elements of CPU's results are far from those that it computes in float64."""
+        if not self.isolated:
+            return self._is_inexact(sample, dtype)
+        return self._asked("inexact", sample, dtype) is not False
+
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         elements = sum(s.numel for s in sample.tensors if s.pool)
         if elements > MOST_ELEMENTS or (elements > _LARGE and _has_larger_results(sample, dtype)):
@@ -161,8 +168,8 @@ class Trials:
         what, overload, row, dtype = question
         sample = decode(overload, row, [(dtype,)])
         signal.alarm(_HANGS if self._timed else _HANGS_UNTIMED)  # a damaged heap may make it wait for ever
-        if what == "gaps":
-            found = self._reads_gaps(sample, dtype)
+        if what != "run":
+            found = (self._reads_gaps if what == "gaps" else self._is_inexact)(sample, dtype)
             signal.alarm(0)
             return found
         outcome = self._call(sample, dtype)
@@ -249,6 +256,16 @@ class Trials:
             except Exception:  # noqa: BLE001 - CPU takes no such strides
                 return False
         return not _alike(found[0], found[1], known.undefined)
+
+    def _is_inexact(self, sample: Sample, dtype: str) -> bool:
+        tensors, narrow = tensors_of(sample, dtype, self._values), getattr(torch, dtype)
+        wide = [t.to(torch.float64) if t.dtype == narrow else t.clone() for t in tensors]
+        try:
+            ours = _leaves(_made(sample, dtype, tensors))
+            true = _leaves(_made(sample, "float64", wide))
+        except Exception:  # noqa: BLE001 - there is no float64 result to ask
+            return False
+        return any(is_far(*pair) for pair in zip(ours, true, strict=True))
 
 
 def _with_gaps(tensor: torch.Tensor, content: int) -> torch.Tensor:

@@ -1,0 +1,123 @@
+"""Samples that evaluate a pointwise op densely: at floats of each pattern of leading bits, and at each pair of bytes.
+
+Functions are computed in pieces, and the few values that are stored, and the hard ones, lie in few of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.places import Extent, resized, with_tensors
+from conformance.corpus.vary import arguments
+from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.hard_values import ARGUMENTS, AXIS, LIMITS
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import usable
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload, call_of
+from conformance.ops import facts
+from conformance.torch_versions import schema_of
+
+# Elements, by what CPU computes in time: one for each pattern, or a quarter of these, which are as evenly spread.
+ELEMENTS = (1 << 16, 1 << 14)
+_FLOATS = ("float32", "float16", "bfloat16")
+_BYTES = ("int8", "uint8")
+# The last one is for functions that CPU itself computes inexactly of very small or of very large numbers.
+_LIMITS = (*LIMITS, "/moderate")
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of a pointwise overload with all floats in one argument, or with all pairs of bytes in two."""
+    known = facts(overload.name)
+    if overload.is_composite_implicit or "pointwise" not in overload.tags or known.random:
+        return
+    schema = schema_of(call_of(overload.name))
+    for base in ("float32", "int64"):
+        source = max((s for s in samples if s.base == base and usable(s)), key=_tensors, default=None)
+        if source is None:
+            continue
+        slots = [s for s in source.tensors if _is_free(s) and s.argument not in known.fixed]
+        if base == "int64":
+            yield from _Swept(source, _BYTES, trials, values).of_pairs(slots)
+            continue
+        for slot in slots[:ARGUMENTS]:
+            yield from _Swept(source, _FLOATS, trials, values).of_floats(slot, schema)
+
+
+def _tensors(sample: Sample) -> tuple[int, bool]:
+    """Return how many arguments have more than one value in the cell's dtype, and whether these have one shape."""
+    shapes = [s.shape for s in sample.tensors if s.numel > 1 and _is_free(s)]
+    return len(shapes), len(set(shapes)) == 1
+
+
+def _is_free(slot: TensorSlot) -> bool:
+    """Whether an argument's elements have the dtype of the call."""
+    return bool(slot.pool) and not slot.same_as and slot.dtype is None and slot.numel > 0
+
+
+class _Swept:
+    """The samples that one sample gives in some dtypes."""
+
+    def __init__(self, source: Sample, dtypes: Sequence[str], trials: Trials, values: HasValues) -> None:
+        self._source = source
+        self._dtypes = tuple(d for d in dtypes if d in source.dtypes)
+        self._trials = trials
+        self._values = values
+
+    def of_floats(self, slot: TensorSlot, schema: Any) -> Iterator[Sample]:
+        """Yield samples with all floats in an argument, also beside other flags and words: they choose a function."""
+        large = self._enlarged([slot])
+        if large is None:
+            return
+        yield from self._made(large, {slot.index: "hard/sweep"}, slot.name)
+        for other in arguments.others(self._source, schema, pointwise=False):
+            if (other.is_flag or isinstance(other.value, str)) and not other.is_default:
+                changed = arguments.replaced(large, schema, other)
+                (index,) = (s.index for s in changed.tensors if s.name == slot.name)
+                yield from self._made(changed, {index: "hard/sweep"}, f"{slot.name}.{other.name}")
+
+    def of_pairs(self, slots: Sequence[TensorSlot]) -> Iterator[Sample]:
+        """Yield samples with all pairs of 8-bit integers in two arguments."""
+        large = self._enlarged(slots[:2]) if len(slots) > 1 else None
+        if large and large.tensors[slots[0].index].numel >= ELEMENTS[0]:
+            yield from self._made(large, {s.index: f"hard/byte{i}" for i, s in enumerate(slots[:2])}, "bytes")
+
+    def _enlarged(self, slots: Sequence[TensorSlot]) -> Sample | None:
+        """Return the sample with many elements in some arguments; None unless results then have their shape."""
+        wanted = {s.index for s in slots}
+        groups = Maker(self._trials, self._values).groups(self._source, self._dtypes[0]) if self._dtypes else []
+        for elements in ELEMENTS:
+            for group in groups:
+                if wanted <= {place.slot for place in group.places if isinstance(place, Extent)}:
+                    per_index = min(s.numel // max(group.size, 1) for s in slots)
+                    change = dict.fromkeys(group.places, math.ceil(elements / max(per_index, 1)))
+                    for sample in filled(self._source, resized(self._source, change), change, self._values):
+                        ran = self._trials.run(sample, self._dtypes[0])
+                        if ran and all(shape == ran.sample.tensors[slots[0].index].shape for shape in ran.shapes):
+                            return ran.sample
+        return None
+
+    def _made(self, large: Sample, kinds: dict[int, str], name: str) -> Iterator[Sample]:
+        """Yield a sample for each limit that some dtypes need."""
+        by_limit: dict[str, list[str]] = {}
+        for dtype in self._dtypes:
+            limit = next((limit for limit in _LIMITS if self._suits(_filled(large, kinds, limit), dtype)), None)
+            if limit is not None:
+                by_limit.setdefault(limit, []).append(dtype)
+        for limit, dtypes in by_limit.items():
+            named = f"{self._source.name}.sweep={name}" + limit.replace("/", ".")
+            yield replace(_filled(large, kinds, limit), name=named, dtypes=tuple(dtypes), axis=AXIS)
+
+    def _suits(self, sample: Sample, dtype: str) -> bool:
+        return self._trials.run(sample, dtype) is not None and not self._trials.is_inexact(sample, dtype)
+
+
+def _filled(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:
+    """Return the sample with fills in the slots of these indices."""
+    slots = [replace(s, fill=kinds[s.index] + limit) if s.index in kinds else s for s in sample.tensors]
+    return with_tensors(sample, slots)
