@@ -174,6 +174,7 @@ GENERATED: dict[str, tuple[str, str]] = {
     "sizes": ("sizes", "contiguous"),
     "sizes_gap": ("sizes", "offset_gap"),
     "sizes_strided": ("sizes", AS_STRIDED),
+    "sizes_large": ("large", "contiguous"),
     "values": ("values", "contiguous"),
     "values_strided": ("values", AS_STRIDED),
     "variants": ("variants", "contiguous"),
@@ -182,6 +183,9 @@ GENERATED: dict[str, tuple[str, str]] = {
 
 # Layouts whose cells have the first dtype of a generated sample alone.
 OF_FIRST_DTYPE = frozenset({"sizes_gap"})
+
+# Layouts whose cells only overloads with a kernel of the backend's own have: on CPU, nothing would be learnt from them.
+OF_NATIVE = frozenset({SEQUENCE, "sizes_large"})
 
 # Contexts: contiguous calls that are made in another way. conformance/contexts/ has a class for each.
 CONTEXTS: dict[str, str] = {
@@ -234,6 +238,7 @@ LAYOUTS: dict[str, str] = {
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",
     "sizes_gap": "generated sizes in the first dtype, with an offset, gaps, and a tail behind the view",
     "sizes_strided": "generated sizes, with drawn strides and offsets",
+    "sizes_large": "contiguous, of native kernels: a size of 33,001 beside sizes of 17, and three million elements",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
     "values_strided": "generated values, with drawn strides and offsets",
     "variants": "contiguous, with generated arguments: flags, optionals, scalars of other types",

@@ -47,6 +47,8 @@ def _classes(sample: Sample) -> Iterator[str]:
             yield _RANK
         if any(isinstance(a, tuple) and len(a) > LIST for a in sample.args):
             yield _LISTS
+    elif sample.axis == "large":
+        yield _LONG if sample.name.endswith("=33001x17") else _MANY
     elif sample.axis == "values":
         yield from _value_classes(sample)
     elif sample.axis == "variants":
@@ -87,6 +89,7 @@ def _size_classes() -> Iterable[str]:
 
 
 _SIZE_CLASSES = tuple(_size_classes())
+_LONG, _MANY = "33,001 beside sizes of 17", "about 3,100,000 elements"
 _RANK, _LISTS = f"more than {DIMENSIONS} dimensions", f"lists of more than {LIST}"
 _IN_EVERY = "hard values, in every element of one argument"
 _VALUES = {
@@ -94,4 +97,4 @@ _VALUES = {
     "rare": "long rows of padding", "offset": "long rows far from zero",
     "sweep": "floats of every pattern of leading bits, in one argument", "byte0": "every pair of 8-bit integers",
 }  # fmt: skip
-_ORDER = (*_SIZE_CLASSES, _RANK, _LISTS)
+_ORDER = (*_SIZE_CLASSES, _RANK, _LISTS, _LONG, _MANY)

@@ -121,7 +121,7 @@ class Sample:
     ``base`` is the dtype recorded (float32, int64, bool, complex64) whose kind the values are drawn for;
     ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
     ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.
-    ``axis`` names what a generated sample varies: "sizes", "values" or "variants"; "" if it is not generated.
+    ``axis`` names what a generated sample varies: "sizes", "large", "values" or "variants"; "" if it is not generated.
     ``own_kernel`` says that it is for backends that have a kernel of their own for the overload, and is not tried where
     the overload is composite.
     """

@@ -14,7 +14,7 @@ from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
-from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, SEQUENCE, is_among
+from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, OF_NATIVE, is_among
 from conformance.ops.family import Accumulation
 from conformance.plan import cases as cases_
 from conformance.plan import wider
@@ -122,7 +122,7 @@ class Plan:
         pointwise = "pointwise" in self.inventory[overload].tags
         found = cases_.cells(facts.family, overload, recorded, self.tier, generated, pointwise)
         if self.inventory[overload].route is not Route.NATIVE:
-            found = [c for c in found if c.layout != SEQUENCE]
+            found = [c for c in found if c.layout not in OF_NATIVE]
         if lacking := self.lacking(overload):
             found = wider.cells(found, self.samples(overload), self.tier, lacking)
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]

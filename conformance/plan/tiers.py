@@ -131,7 +131,7 @@ TIERS = {
     "smoke": Tier(
         "smoke",
         None,
-        _PLAIN,
+        _PLAIN - {"sizes_large"},
         slow_scenarios=False,
         chosen=frozenset((name, overload) for name, overloads in _CHOSEN.items() for overload in overloads),
         shares=_SMOKE,

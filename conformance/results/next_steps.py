@@ -16,7 +16,7 @@ from conformance.results import causes
 from conformance.vocabulary import CellId, Route, Status, Word
 
 # Layouts whose cells say nothing about a model's contiguous calls, or about any of its calls.
-_CONTIGUOUS = frozenset({"contiguous", "sizes", "values", "variants", "sequence"})
+_CONTIGUOUS = frozenset({"contiguous", "sizes", "sizes_large", "values", "variants", "sequence"})
 _OF_NO_MODEL = frozenset({*CONTEXTS, "conj", "neg", "zero_size", "zero_dim"})
 
 

@@ -44,3 +44,14 @@ def test_generated_samples_of_a_composite_have_cells_where_the_backend_has_a_ker
     assert {c.layout for c in own.cells("linear")} >= generated
     few, all_ = (sum(len(p.cases(c)) for c in p.cells("linear") if c.layout in generated) for p in (composite, own))
     assert 0 < few < all_
+
+
+def test_the_largest_sizes_are_tried_of_native_kernels_in_the_full_tier_alone() -> None:
+    def has(found: Plan) -> bool:
+        return "sizes_large" in {c.layout for c in found.cells("_softmax.out")}
+
+    full = plan(tier=TIERS["full"])
+    assert has(full)
+    assert not has(plan(tier=TIERS["smoke"]))
+    full.inventory = full.inventory | {"_softmax.out": replace(full.inventory["_softmax.out"], route=Route.FALLBACK)}
+    assert not has(full)

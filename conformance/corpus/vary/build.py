@@ -27,11 +27,13 @@ from conformance.corpus.vary import (
     hard_values,
     index_lists,
     large,
+    largest,
     ones,
     repeats,
     rows,
     sizes,
     sweeps,
+    trial,
     variants,
     vectors,
 )
@@ -42,7 +44,7 @@ from conformance.inventory import Overload, inventory
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
-    repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate,
+    repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]
@@ -125,10 +127,12 @@ def _written(
 
 def _still_running(corpus: Corpus, overload: str, trials: Trials) -> list[Sample]:
     """Return the generated samples of an overload with the dtypes in which they run as they did."""
-    trials = trials.untimed()  # they were fast enough
+    usual = trials.untimed()  # they were fast enough
+    larger = usual.within(largest.MOST_ELEMENTS, trial.MOST_SECONDS)
     found = []
     for sample in corpus.samples(overload):
         if sample.axis:
+            trials = larger if sample.axis == largest.AXIS else usual
             runs = trials.raises if sample.raises else trials.run
             dtypes = tuple(d for d in sample.dtypes if runs(sample, d))
             found += [replace(sample, dtypes=dtypes)] if dtypes else []

@@ -73,18 +73,27 @@ class Trials:
     """Tries samples in this process; with ``isolated``, in a child, and in another one after each death.
 
     Without ``timed`` a call may take any time: the same samples are found on every machine, however busy it is.
+    ``elements``, ``seconds``: the most of a call, if not :data:`MOST_ELEMENTS` and :data:`MOST_SECONDS`.
     """
 
-    def __init__(self, values: HasValues, *, isolated: bool = False, timed: bool = True) -> None:
+    def __init__(
+        self, values: HasValues, *, isolated: bool = False, timed: bool = True, elements: int = 0, seconds: float = 0.0,
+    ) -> None:  # fmt: skip
         self._values = values
         self.isolated = isolated
         self._timed = timed
+        self._elements = elements or MOST_ELEMENTS
+        self._seconds = seconds or MOST_SECONDS
         self._child: Answering | None = None
         self._answers: dict[str, Any] = {}  # by question: each axis of samples begins with the same ones
 
     def untimed(self) -> Trials:
         """Return trials in which a call may take any time."""
-        return Trials(self._values, isolated=self.isolated, timed=False)
+        return Trials(self._values, isolated=self.isolated, timed=False, elements=self._elements)
+
+    def within(self, elements: int, seconds: float) -> Trials:
+        """Return trials in which a call may have other numbers of elements and of CPU seconds."""
+        return Trials(self._values, isolated=self.isolated, timed=self._timed, elements=elements, seconds=seconds)
 
     def run(self, sample: Sample, dtype: str) -> Ran | None:
         """Return what came of the call; None if CPU refuses it, or it is too large, too slow or deadly."""
@@ -130,7 +139,7 @@ class Trials:
 
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         elements = sum(s.numel for s in sample.tensors if s.pool)
-        if elements > MOST_ELEMENTS or (elements > _LARGE and _has_larger_results(sample, dtype)):
+        if elements > self._elements or (elements > _LARGE and _has_larger_results(sample, dtype, self._elements)):
             return None  # other results are counted after the call
         if self.isolated:
             return self._alone(sample, dtype)
@@ -201,9 +210,9 @@ class Trials:
         except Exception as e:  # noqa: BLE001 - that it raised is the answer
             return e
         leaves = _leaves(result)
-        if not readable(result) or sum(t.numel() for t in leaves) > MOST_ELEMENTS:
+        if not readable(result) or sum(t.numel() for t in leaves) > self._elements:
             return None
-        if self._timed and seconds > MOST_SECONDS and not self._is_fast(sample, dtype):
+        if self._timed and seconds > self._seconds and not self._is_fast(sample, dtype):
             return None
         if not self._is_sound(sample, dtype, leaves):
             return None
@@ -226,7 +235,7 @@ class Trials:
     def _is_fast(self, sample: Sample, dtype: str) -> bool:
         """Whether one of a few further calls is fast enough: on a busy machine a call takes more CPU seconds."""
         again = (tensors_of(sample, dtype, self._values) for _ in range(_TIMES))
-        return any(self._clocked(sample, dtype, tensors)[1] <= MOST_SECONDS for tensors in again)
+        return any(self._clocked(sample, dtype, tensors)[1] <= self._seconds for tensors in again)
 
     def _is_sound(self, sample: Sample, dtype: str, leaves: list[torch.Tensor]) -> bool:
         """Whether CPU gives the same bits where memory that nobody wrote, or behind arguments, holds something else."""
@@ -320,14 +329,14 @@ def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
                 return call()
 
 
-def _has_larger_results(sample: Sample, dtype: str) -> bool:
-    """Whether torch says, without making the call, that the results have more elements than a sample may have."""
+def _has_larger_results(sample: Sample, dtype: str, most: int) -> bool:
+    """Whether torch says, without making the call, that the results have more elements than ``most``."""
     tensors = [torch.empty(s.shape, dtype=getattr(torch, s.dtype or dtype), device="meta") for s in sample.tensors]
     try:
         elements: int = sum(t.numel() for t in _leaves(_made(sample, dtype, tensors)))
     except Exception:  # noqa: BLE001 - torch has no such call without memory
         return False
-    return elements > MOST_ELEMENTS
+    return elements > most
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -1,0 +1,100 @@
+"""Samples larger than all others, for native kernels: a long dimension beside whole tiles, and millions of elements.
+
+A size past 4,096 has only sizes of 2 beside it elsewhere, and no other sample has more than 400,000 elements.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+from conformance.corpus.places import Place, extents, label, resized
+from conformance.corpus.vary.sizes import Group, Maker
+from conformance.corpus.vary.sources import Turns, sources, usable
+from conformance.corpus.vary.trial import MOST_SECONDS, Trials
+from conformance.inventory import Overload
+
+AXIS = "large"
+
+# Past 2**15, in a dimension; and past a tile of 16, in all others.
+LONG, TILE = 33_001, 17
+_MOST_LONG = 1_200_000  # elements: those of both factors of a matrix product
+_GROUPS = 3
+_HALVES = ("bfloat16", "float16")
+# Elements of the largest argument: several rounds of a kernel whose blocks stay. Those of all, and CPU seconds.
+MANY = 3_100_003
+MOST_ELEMENTS = 7_000_000
+_SECONDS = 0.05
+_PART = 8  # a call with so many times fewer elements is tried first, as one that takes too long kills a trial
+_BESIDE = (33, 3)  # the other sizes of a sample of many elements, the first with which CPU is fast enough
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples that are long beside whole tiles, unless the op is pointwise, and one of many elements."""
+    if overload.is_composite_implicit:
+        return
+    varied = sources(samples, values)[:1]
+    varied += _of_many_sizes([s for s in samples if usable(s) and varied and s.base == varied[0].base])
+    for source in dict.fromkeys(varied):
+        turns = Turns(source)
+        groups = Maker(trials, values).groups(source, turns.first)
+        if "pointwise" not in overload.tags:
+            maker = Maker(trials.within(_MOST_LONG, MOST_SECONDS), values)
+            dtypes = (turns.first, *_half(source, turns.first))
+            for group in groups[:_GROUPS]:
+                yield from _long(maker, source, group, groups, dtypes)
+        if source is varied[0] and groups:
+            yield from _many(trials, values, source, groups, turns.first)
+
+
+def _of_many_sizes(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the sample with the most different sizes, of which few change together only because they are equal."""
+    return sorted(samples, key=lambda s: (-len({n for _, n in extents(s) if n > 1}), s.name))[:1]
+
+
+def _half(source: Sample, first: str) -> tuple[str, ...]:
+    """Return a half dtype, which depends on the sample's name."""
+    halves = [d for d in _HALVES if d in source.dtypes and d != first]
+    return (halves[zlib.crc32(source.name.encode()) % len(halves)],) if halves else ()
+
+
+def _long(
+    maker: Maker, source: Sample, group: Group, groups: Sequence[Group], dtypes: tuple[str, ...]
+) -> Iterator[Sample]:
+    """Yield the sample with one long group, beside as many whole tiles as CPU takes."""
+    others = [g for g in groups if g != group]
+    for tiled in (others, *([g] for g in others)):
+        change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, 2) for g in others for p in g.places}
+        change |= dict.fromkeys(group.places, LONG)
+        name = f"{label(source, group.places)}={LONG}x{TILE}"
+        found = [replace(s, axis=AXIS) for s in maker.made(source, change, name, dtypes)] if tiled else []
+        if found:
+            yield from found
+            return
+
+
+def _many(trials: Trials, values: HasValues, source: Sample, groups: Sequence[Group], dtype: str) -> Iterator[Sample]:
+    """Yield the sample with many elements, in its first or in its last dimension."""
+    group = groups[-(zlib.crc32(source.overload.encode()) % 2)]
+    few = Maker(trials.within(MOST_ELEMENTS // _PART, _SECONDS / _PART), values)
+    many = Maker(trials.within(MOST_ELEMENTS, _SECONDS), values)
+    for beside in _BESIDE if len(groups) > 1 else _BESIDE[:1]:
+        change: dict[Place, int] = {p: beside for g in groups if g != group for p in g.places}
+        n = _for_many(source, group, change)
+        name = f"{label(source, group.places)}={n}x{beside}"
+        tried = change | dict.fromkeys(group.places, n // _PART)
+        if n and any(few.made(source, tried, name, (dtype,))):
+            found = [*many.made(source, change | dict.fromkeys(group.places, n), name, (dtype,))]
+            if found:
+                yield replace(found[0], axis=AXIS)
+                return
+
+
+def _for_many(source: Sample, group: Group, beside: dict[Place, int]) -> int:
+    """Return the odd size of a group with which the largest argument has many elements; 0 if none has it."""
+    one, two = (resized(source, beside | dict.fromkeys(group.places, n)).tensors for n in (1000, 2000))
+    per_index = max((b.numel - a.numel for a, b in zip(one, two, strict=True)), default=0) // 1000
+    return MANY // per_index | 1 if per_index else 0
