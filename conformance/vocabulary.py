@@ -150,6 +150,10 @@ class Fact(Word):
         "foreign_draws",
         "calls, of: how many have a number that no first call of CPU has in the row; cpu_calls, cpu_of: its later ones",
     )
+    UNRELATED_DRAWS = (
+        "unrelated_draws",
+        "other: a drawn result, on CPU multiple x factor (null: 1) x this; wrong, of; index, device, device_other",
+    )
     SAME_STREAM = "same_stream", "calls: number of calls that gave the same draws, with no seed between them"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"

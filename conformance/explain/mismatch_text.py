@@ -163,6 +163,14 @@ def _repeated_block(m: Mismatch) -> str:
     return f"{draws}, CPU repeats no block of this length"
 
 
+def _unrelated_draws(m: Mismatch) -> str:
+    f = m.facts
+    terms = [f"{f['multiple']:g}" if isinstance(f["multiple"], float) else str(f["multiple"]), f["factor"], "this"]
+    product = " x ".join(term for term in terms if term)
+    count = f"{f['wrong']} of {f['of']} elements do not belong to {f['other']}, which is {product} on CPU"
+    return f"{count}: at {f['index']} this is {f['device']}, and {f['other']} is {f['device_other']}"
+
+
 def _program(m: Mismatch) -> str:
     f = m.facts
     which = "the marked line" if f["at"] >= 0 else "one of these lines"
@@ -232,6 +240,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
         f"{m.facts['calls']} of {m.facts['of']} calls drew a number that CPU did not draw in that row before; of CPU's "
         f"later calls {m.facts['cpu_calls']} of {m.facts['cpu_of']} did"
     ),
+    Fact.UNRELATED_DRAWS: _unrelated_draws,
     Fact.SAME_STREAM: lambda m: f"{m.facts['calls']} calls gave the same draws, with no seed between them",
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,

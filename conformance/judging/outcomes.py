@@ -14,6 +14,7 @@ from conformance.judging import (
     facts,
     host_memory,
     phases,
+    relations,
     rounding,
     sparse,
     storages,
@@ -61,7 +62,8 @@ class Comparison:
         """Differences in results that are right one by one."""
         apart = self._apart(expected, actual)
         if apart is None:
-            return []
+            unrelated = relations.apart(self._criteria, expected, actual)
+            return [unrelated] if unrelated else []
         other, name = (expected.leaves[i][0] for i in (apart.first, apart.second))
         return [Mismatch(Check.VALUE, name, {"kind": Fact.PHASES.value, "other": other, "index": apart.index})]
 

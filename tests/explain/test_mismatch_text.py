@@ -170,6 +170,14 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
       "length")),
     (Fact.FOREIGN_DRAWS, {"calls": 20, "of": 48, "cpu_calls": 0, "cpu_of": 24},
      "20 of 48 calls drew a number that CPU did not draw in that row before; of CPU's later calls 0 of 24 did"),
+    (Fact.UNRELATED_DRAWS, {"other": "result[0]", "factor": "input", "multiple": 2.0, "wrong": 3, "of": 8, "index": [1],
+                            "device": False, "device_other": 1.5},
+     ("3 of 8 elements do not belong to result[0], which is 2 x input x this on CPU: at [1] this is False, and "
+      "result[0] is 1.5")),
+    (Fact.UNRELATED_DRAWS, {"other": "result[0]", "factor": None, "multiple": "2j", "wrong": 3, "of": 8, "index": [1],
+                            "device": True, "device_other": 0.0},
+     ("3 of 8 elements do not belong to result[0], which is 2j x this on CPU: at [1] this is True, and "
+      "result[0] is 0.0")),
     (Fact.SAME_STREAM, {"calls": 24}, "24 calls gave the same draws, with no seed between them"),
     (Fact.CONTEXT, {"context": "second_device", "broken": "the call made device 1 the current one; it was 0"},
      "the call made device 1 the current one; it was 0"),
