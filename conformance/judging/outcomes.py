@@ -167,7 +167,7 @@ class Comparison:
         name, want = expected.leaves[i]
         got = actual.leaves[i][1]
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
-            return self._plain(name, want, got, i)
+            return self._plain(expected, want, got, i)
         elsewhere = got.device != self.device and got.device.type != want.device.type
         if elsewhere or (got.is_cpu and self.device.type != "cpu" and self._left_on_host(i, others, sharing[1])):
             found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self.device)}
@@ -225,7 +225,9 @@ class Comparison:
         is_new = relation.facts["kind"] != Fact.IDENTITY.value and relation.facts["device"] is None
         return is_new and not self.is_composite and not others.shares_by_schema
 
-    def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
+    def _plain(self, expected: CallOutcome, want: Any, got: Any, i: int) -> Mismatch | None:
+        """Return the difference of two results of which one is no tensor."""
+        name = expected.leaves[i][0]
         if type(want) is not type(got):
             ours, theirs = type(got).__name__, type(want).__name__
             return Mismatch(
@@ -233,8 +235,10 @@ class Comparison:
             )
         if want == got or (want != want and got != got) or self._criteria.equivalence(i) is not Equivalence.EQUAL:
             return None
-        if isinstance(want, (float, complex)) and self._route != Route.FALLBACK:
-            return compare.close(torch.tensor(want), torch.tensor(got), None, Closeness(), name)
+        if isinstance(want, (float, complex)) and self._route != Route.FALLBACK and not self._criteria.exact:
+            numbers = torch.tensor([want, got], dtype=torch.complex128 if isinstance(want, complex) else torch.float64)
+            closeness = Closeness(dtype=_narrowest(expected))
+            return compare.close(numbers[0], numbers[1], None, closeness, name)
         return Mismatch(Check.VALUE, name, {"kind": Fact.PLAIN.value, "device": repr(got), "cpu": repr(want)})
 
     @property
@@ -370,6 +374,18 @@ def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None
     if want.stride() == got.stride() and host_memory.holds(want.untyped_storage(), whole):
         return None
     return over(whole, got)
+
+
+def _narrowest(expected: CallOutcome) -> torch.dtype | None:
+    """Return the dtype of the argument with the fewest digits, which a number may be computed in; None if none has any.
+
+    Small floats are to be computed with in float32.
+    """
+    dtypes = {a.tensor.dtype for a in expected.side.arguments if a.slot.pool}
+    floats = [dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex]
+    narrowest = max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=None)
+    small = narrowest is not None and torch.finfo(narrowest).eps > torch.finfo(torch.float32).eps
+    return torch.float32 if small else narrowest
 
 
 def _stale(argument: Argument) -> torch.Tensor | None:

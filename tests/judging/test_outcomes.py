@@ -50,6 +50,46 @@ def test_a_kernel_that_only_moves_values_must_equal_cpu_bit_for_bit() -> None:
     assert [m.check for m in judge(third, nearly_a_third, facts=facts).mismatches] == [Check.VALUE]
 
 
+def of_number(right: Op, wrong: Op, facts: OpFacts, dtype: str = "float64") -> list[Mismatch]:
+    return judge(right, wrong, case_of(dtype=dtype), facts).mismatches
+
+
+def last_third(x: torch.Tensor) -> float:
+    number: float = third(x).flatten()[-2].item()
+    return number
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: torch.tensor(last_third(x), dtype=torch.float32).item(),
+        lambda x: last_third(x) * (1 + torch.finfo(torch.float64).eps),
+        lambda x: float("nan"),
+    ],
+)
+def test_a_number_that_is_read_is_that_of_cpu_in_all_its_bits(wrong: Op) -> None:
+    exact = OpFacts("misc", tolerance=EXACT)
+    assert of_number(last_third, last_third, exact) == []
+    (found,) = of_number(last_third, wrong, exact)
+    assert (found.check, found.facts["kind"]) == (Check.VALUE, "plain")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "off", "right"),
+    [
+        ("float64", 2**-51, True), ("float64", 2**-40, False), ("float64", 2**-24, False),
+        ("float32", 2**-22, True), ("float32", 2**-19, False), ("bfloat16", 2**-22, True), ("bfloat16", 2**-10, False),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_computed_is_rounded_as_its_arguments_are(dtype: str, off: float, right: bool) -> None:
+    found = of_number(last_third, lambda x: last_third(x) * (1 + off), OpFacts("misc"), dtype)
+    assert [m.check for m in found] == ([] if right else [Check.VALUE])
+    of_complex = of_number(
+        lambda x: 1j * last_third(x), lambda x: 1j * last_third(x) * (1 + off), OpFacts("misc"), dtype
+    )
+    assert [m.check for m in of_complex] == ([] if right else [Check.VALUE])
+
+
 def test_a_result_whose_memory_is_on_another_device_than_it_says_is_wrong() -> None:
     class Elsewhere(torch.Tensor):
         def untyped_storage(self) -> torch.UntypedStorage:
