@@ -103,6 +103,7 @@ class Fact(Word):
         "direction; of: number of elements; mean, cpu: how far they are off in it, on each side, in units of the dtype",
     )
     PHASES = "phases", "other: result of the other singular vectors; index: of the batch and of the pair that differs"
+    TURNED = "turned", "index: of the batch and of the vector that differs; distance, allowed: over its length"
     METADATA = (
         "metadata",
         ("what: dtype, type, shape, stride, offset, layout, conj, neg, zero, sparse_dim, dense_dim or coalesced; "

@@ -202,6 +202,10 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
         f"the vector at {m.facts['index']} has another phase than that of {m.facts['other']}, so that their product is "
         "not CPU's"
     ),
+    Fact.TURNED: lambda m: (
+        f"the vector at {m.facts['index']} is {m.facts['distance']:.3g} of its length from CPU's, whatever its phase; "
+        f"allowed: {m.facts['allowed']:.3g}"
+    ),
     Fact.METADATA: _metadata,
     Fact.PLAIN: lambda m: f"{m.facts['device']} on the device, {m.facts['cpu']} on CPU",
     Fact.BYTES: _bytes,

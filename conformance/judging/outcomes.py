@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from conformance.judging import (
+    angles,
     bits,
     compare,
     equivalence,
@@ -60,16 +61,24 @@ class Comparison:
 
     def _together(self, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
         """Differences in results that are right one by one."""
-        apart = self._apart(expected, actual)
-        if apart is None:
-            unrelated = relations.apart(self._criteria, expected, actual)
-            return [unrelated] if unrelated else []
-        other, name = (expected.leaves[i][0] for i in (apart.first, apart.second))
-        return [Mismatch(Check.VALUE, name, {"kind": Fact.PHASES.value, "other": other, "index": apart.index})]
+        found = self._of_vectors(expected, actual)
+        if found:
+            return [Mismatch(Check.VALUE, expected.leaves[found[0]][0], found[1])]
+        unrelated = relations.apart(self._criteria, expected, actual)
+        return [unrelated] if unrelated else []
 
-    def _apart(self, expected: CallOutcome, actual: CallOutcome) -> phases.Apart | None:
+    def _of_vectors(self, expected: CallOutcome, actual: CallOutcome) -> tuple[int, dict[str, Any]] | None:
+        """Return the position and the facts of a result whose vectors are those of CPU up to phase alone."""
         theirs, ours = ([leaf for _, leaf in outcome.leaves] for outcome in (expected, actual))
-        return phases.apart(self._criteria.facts, theirs, ours)
+        apart = phases.apart(self._criteria.facts, theirs, ours)
+        if apart:
+            other = expected.leaves[apart.first][0]
+            return apart.second, {"kind": Fact.PHASES.value, "other": other, "index": apart.index}
+        turned = angles.turned(self._criteria.facts, theirs, ours)
+        if not turned:
+            return None
+        numbers = {"distance": facts.value(turned.distance), "allowed": facts.value(turned.allowed)}
+        return turned.result, {"kind": Fact.TURNED.value, "index": turned.index, **numbers}
 
     def written(
         self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, fetched: storages.Fetched
@@ -151,9 +160,9 @@ class Comparison:
         masks = _complete(
             [self._wrong(one, i, a, b, others.leaf(i) if others else None) for i, ((_, a), (_, b)) in pairs]
         )
-        apart = self._apart(one, other) if nowhere(masks) else None
-        if masks is not None and apart is not None:
-            masks[apart.second] = torch.tensor(True)
+        found = self._of_vectors(one, other) if nowhere(masks) else None
+        if masks is not None and found is not None:
+            masks[found[0]] = torch.tensor(True)
         return masks
 
     def _result(

@@ -37,18 +37,18 @@ def apart(facts: OpFacts, expected: Sequence[Any], actual: Sequence[Any]) -> Apa
     that the factors do not give the matrix. Singular values that are 0 next to the largest one do not count: their
     vectors are chosen one by one.
     """
-    if facts.singular_values is None or not _are_alike(expected, actual):
+    if facts.singular_values is None or not are_alike(expected, actual):
         return None
     values = expected[facts.singular_values]
-    sides = [(i, kind) for i, kind in facts.equivalence if kind in _OF_VECTORS]
+    sides = [(i, kind) for i, kind in facts.equivalence if kind in OF_VECTORS]
     pairs = [(expected[i], host_copy(actual[i])) for i, _ in sides]
     if all(bits.same_bits(a, b) for a, b in pairs):
         return None
-    columns = [_columns(kind, *pair) for (_, kind), pair in zip(sides, pairs, strict=True)]
+    vectors = [columns(kind, *pair) for (_, kind), pair in zip(sides, pairs, strict=True)]
     count = values.shape[-1]
-    if not count or any(a.shape[-1] < count or not up_to_phase(a, b) for a, b in columns):
+    if not count or any(a.shape[-1] < count or not up_to_phase(a, b) for a, b in vectors):
         return None
-    first, second = (_phases(a[..., :count], b[..., :count]) for a, b in columns)
+    first, second = (phases(a[..., :count], b[..., :count]) for a, b in vectors)
     counted = values > torch.finfo(values.dtype).eps ** 0.5 * values.amax(-1, keepdim=True)
     wrong = ((first - second).abs() > FAR) & counted
     if not bool(wrong.any()):
@@ -56,22 +56,22 @@ def apart(facts: OpFacts, expected: Sequence[Any], actual: Sequence[Any]) -> Apa
     return Apart(sides[0][0], sides[1][0], [int(i) for i in wrong.nonzero()[0]])
 
 
-_OF_VECTORS = (Equivalence.UP_TO_PHASE, Equivalence.ROWS_UP_TO_PHASE)
+OF_VECTORS = (Equivalence.UP_TO_PHASE, Equivalence.ROWS_UP_TO_PHASE)
 
 
-def _are_alike(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
+def are_alike(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
     """Whether the results are as many tensors of the same dtypes and sizes."""
     pairs = list(zip(expected, actual, strict=False))
     tensors = len(expected) == len(actual) and all(isinstance(t, torch.Tensor) for pair in pairs for t in pair)
     return tensors and all(a.dtype == b.dtype and a.shape == b.shape for a, b in pairs)
 
 
-def _columns(kind: Equivalence, *vectors: torch.Tensor) -> list[torch.Tensor]:
+def columns(kind: Equivalence, *vectors: torch.Tensor) -> list[torch.Tensor]:
     """The vectors as columns. Rows are those of a conjugate transpose."""
     return [t.mH if kind is Equivalence.ROWS_UP_TO_PHASE else t for t in vectors]
 
 
-def _phases(expected: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
+def phases(expected: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
     """The number of modulus one that each column is multiplied by; NaN for a column of zeros."""
     inner = (wide(expected).conj() * wide(actual)).sum(-2)
     return inner / inner.abs()

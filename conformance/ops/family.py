@@ -107,6 +107,7 @@ class OpFacts:
     fixed: tuple[str, ...] = ()  # arguments that no sample is generated with other values of: results would be open
     last_wins: bool = False  # of two writes to one element either may win: generated indices are distinct
     singular_values: int | None = None  # position of those that belong to the two results up to phase, pair by pair
+    eigenvalues: int | None = None  # position of those of a Hermitian matrix, whose distances limit vectors' errors
     factorizes: bool = False  # what it makes of a matrix that is not finite, or has no factors, is not defined
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     picks_kernel: bool = False  # calls another overload on another device, whose gradients may lie in another order

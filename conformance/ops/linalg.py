@@ -41,7 +41,7 @@ FAMILY = Family(
             ),
             _FACTORS,
         ),
-        **{name: {**_FACTORS, **_VECTORS} for name in words("linalg_eigh _linalg_eigh")},
+        **{name: {**_FACTORS, **_VECTORS, "eigenvalues": 0} for name in words("linalg_eigh _linalg_eigh")},
         # With NaN in a matrix LAPACK writes outside of its arguments, and no check is before it.
         "linalg_eig": {**_VECTORS, "fixed": ("self",)},
         **{name: {"fixed": ("self",)} for name in words("linalg_eigvals _linalg_eigvals")},

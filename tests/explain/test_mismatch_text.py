@@ -102,6 +102,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
      "all 1088 elements are rounded toward zero: by 0.50 units in the last place in the mean, on CPU by -0.00"),
     (Fact.PHASES, {"other": "result[0]", "index": [0, 2]},
      "the vector at [0, 2] has another phase than that of result[0], so that their product is not CPU's"),
+    (Fact.TURNED, {"index": [0, 2], "distance": 0.02, "allowed": 1.5e-5},
+     "the vector at [0, 2] is 0.02 of its length from CPU's, whatever its phase; allowed: 1.5e-05"),
     (Fact.BYTES, {"bytes": 3, "byte": 5, "of": 16, "before": 0, "device": 255},
      "3 bytes of an argument that the schema does not mark as written changed, first at byte 5 of 16: 0xff, not 0x00"),
     (Fact.BYTES, {"bytes": 3, "byte": 5, "of": 16, "before": 0, "device": 255, "refused": True},
