@@ -15,12 +15,13 @@ from conformance.judging import (
     facts,
     host_memory,
     phases,
+    plain,
     relations,
     rounding,
     sparse,
     storages,
 )
-from conformance.judging.closeness import NOTHING_FURTHER, Closeness, Further, beyond, far_apart, near
+from conformance.judging.closeness import NOTHING_FURTHER, Further, beyond, far_apart, near
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReference, OtherReferences
 from conformance.judging.tolerances import Criteria, position_of
@@ -245,9 +246,7 @@ class Comparison:
         if want == got or (want != want and got != got) or self._criteria.equivalence(i) is not Equivalence.EQUAL:
             return None
         if isinstance(want, (float, complex)) and self._route != Route.FALLBACK and not self._criteria.exact:
-            numbers = torch.tensor([want, got], dtype=torch.complex128 if isinstance(want, complex) else torch.float64)
-            closeness = Closeness(dtype=_narrowest(expected))
-            return compare.close(numbers[0], numbers[1], None, closeness, name)
+            return plain.close(expected, want, got, name)
         return Mismatch(Check.VALUE, name, {"kind": Fact.PLAIN.value, "device": repr(got), "cpu": repr(want)})
 
     @property
@@ -383,18 +382,6 @@ def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None
     if want.stride() == got.stride() and host_memory.holds(want.untyped_storage(), whole):
         return None
     return over(whole, got)
-
-
-def _narrowest(expected: CallOutcome) -> torch.dtype | None:
-    """Return the dtype of the argument with the fewest digits, which a number may be computed in; None if none has any.
-
-    Small floats are to be computed with in float32.
-    """
-    dtypes = {a.tensor.dtype for a in expected.side.arguments if a.slot.pool}
-    floats = [dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex]
-    narrowest = max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=None)
-    small = narrowest is not None and torch.finfo(narrowest).eps > torch.finfo(torch.float32).eps
-    return torch.float32 if small else narrowest
 
 
 def _stale(argument: Argument) -> torch.Tensor | None:

@@ -1,0 +1,31 @@
+"""Results that are numbers of Python and no tensors: how far one that is computed may be from CPU's."""
+
+from __future__ import annotations
+
+import torch
+
+from conformance.judging import compare
+from conformance.judging.closeness import Closeness
+from conformance.judging.oracle import CallOutcome
+from conformance.records import Mismatch
+
+
+def close(expected: CallOutcome, want: complex, got: complex, name: str) -> Mismatch | None:
+    """Return the difference of the device's number from CPU's, if the precision of the arguments does not explain it.
+
+    ``expected``: CPU's outcome. Both are floats, or both are complex numbers.
+    """
+    numbers = torch.tensor([want, got], dtype=torch.complex128 if isinstance(want, complex) else torch.float64)
+    return compare.close(numbers[0], numbers[1], None, Closeness(dtype=_narrowest(expected)), name)
+
+
+def _narrowest(expected: CallOutcome) -> torch.dtype | None:
+    """Return the dtype of the argument with the fewest digits, which a number may be computed in; None if none has any.
+
+    Small floats are to be computed with in float32.
+    """
+    dtypes = {a.tensor.dtype for a in expected.side.arguments if a.slot.pool}
+    floats = [dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex]
+    narrowest = max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=None)
+    small = narrowest is not None and torch.finfo(narrowest).eps > torch.finfo(torch.float32).eps
+    return torch.float32 if small else narrowest
