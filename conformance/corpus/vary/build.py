@@ -23,6 +23,7 @@ from conformance.corpus.vary import (
     counts,
     dims,
     dtypes,
+    empty_in_lists,
     grids,
     hard_values,
     index_lists,
@@ -45,6 +46,7 @@ AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
     repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
+    empty_in_lists.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

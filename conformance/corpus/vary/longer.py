@@ -16,12 +16,12 @@ _INDEXED = 6, 5  # a rank, and the length of lists that have an element for each
 
 def longer_or_deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
     """Yield the sample with longer lists, with more dimensions, and with both. Its tensors have no fill that fits."""
-    yield from _longer(source)
+    yield from longer(source)
     yield from _deeper(source)
     yield from _longer_and_deeper(source)
 
 
-def _longer(source: Sample, wanted: Sequence[int] = LENGTHS) -> Iterator[tuple[Sample, str]]:
+def longer(source: Sample, wanted: Sequence[int] = LENGTHS) -> Iterator[tuple[Sample, str]]:
     """Yield the sample with longer lists of tensors, and of whatever else has a list as long as theirs."""
     lists = [a for a in (*source.args, *(a for _, a in source.kwargs)) if _is_tensors(a)]
     lengths = {len(a) for a in lists if isinstance(a, tuple)}
@@ -89,5 +89,5 @@ def _longer_and_deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
     largest = max((n for shape in shapes for n in shape), default=0)
     if 0 < rank < wanted and largest**wanted <= MOST_ELEMENTS:
         deeper = _with_front(source, rank, (largest,) * (wanted - rank))
-        for sample, name in _longer(deeper, (length,)):
+        for sample, name in longer(deeper, (length,)):
             yield sample, f"rank={wanted}.{name}"
