@@ -18,7 +18,8 @@ from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import (
     apart,
-    composites, chance,
+    chance,
+    composites,
     configured,
     counts,
     dims,
