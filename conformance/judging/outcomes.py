@@ -209,6 +209,8 @@ class Comparison:
                     or (self._criteria.facts.picks_kernel and storages.lies_densely(got))
                 )
             )
+            is_copy = self._criteria.may_alias and argument is None and differs.check is Check.OFFSET
+            is_right |= is_copy and sharing[0].argument(i) is not None and got.storage_offset() == 0
             differs = None if is_new or promoted or kept or is_right else differs
         if differs or has_no_memory(want) or (sharing[0].argument(i) is not None and not is_new):
             return differs  # a result that is an argument's storage is compared with that argument
