@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -30,6 +30,11 @@ class Placement:
         """Whether several indices name one element of the storage."""
         repeated = any(n > 1 and s == 0 for n, s in zip(self.size, self.stride, strict=True))
         return self.layout == "overlapping" or (repeated and _numel(self.size) > 0)
+
+
+# The placement of some channels of a tensor, and how many channels more that has.
+CHANNEL_SLICE = "channel_slice"
+_CUT = 3
 
 
 def _numel(shape: Shape) -> int:
@@ -72,6 +77,18 @@ def _channels_last(shape: Shape) -> Placement | None:
         return None
     inner = contiguous_stride((shape[0], *shape[2:], shape[1]))
     return Placement("channels_last", shape, (inner[0], inner[-1], *inner[1:-1]), 0, _numel(shape))
+
+
+def channels_last_inside(shape: Shape) -> Placement | None:
+    """Return the placement of ``channels_last`` one pixel into a storage, with a tail behind the view."""
+    dense = _channels_last(shape)
+    return dense and replace(dense, offset=shape[1], storage=shape[1] + dense.storage + _CUT)
+
+
+def channel_slice(shape: Shape) -> Placement | None:
+    """Return the placement of the last channels of a dense tensor with a few channels more, which lie innermost."""
+    whole = _channels_last((*shape[:1], shape[1] + _CUT, *shape[2:])) if _channels_last(shape) else None
+    return whole and replace(whole, layout=CHANNEL_SLICE, size=shape, offset=_CUT)
 
 
 def _step2(shape: Shape) -> Placement | None:
@@ -175,6 +192,7 @@ GENERATED: dict[str, tuple[str, str]] = {
     "sizes_gap": ("sizes", "offset_gap"),
     "sizes_strided": ("sizes", AS_STRIDED),
     "sizes_large": ("large", "contiguous"),
+    "sizes_channels_last": ("sizes", CHANNEL_SLICE),
     "values": ("values", "contiguous"),
     "values_strided": ("values", AS_STRIDED),
     "variants": ("variants", "contiguous"),
@@ -186,6 +204,10 @@ OF_FIRST_DTYPE = frozenset({"sizes_gap"})
 
 # Layouts whose cells only overloads with a kernel of the backend's own have: on CPU, nothing would be learnt from them.
 OF_NATIVE = frozenset({SEQUENCE, "sizes_large"})
+
+# Layouts whose cells have the first floating dtype of a generated sample, and this one.
+HALF = "bfloat16"
+OF_TWO_DTYPES = frozenset({"sizes_channels_last"})
 
 # Contexts: contiguous calls that are made in another way. conformance/contexts/ has a class for each.
 CONTEXTS: dict[str, str] = {
@@ -219,7 +241,7 @@ OF_GENERATED = frozenset({*GENERATED, SEQUENCE, AS_STRIDED})
 LAYOUTS: dict[str, str] = {
     "contiguous": "row-major, the storage exactly as long as the tensor",
     "transposed": "the last two dimensions swapped in memory",
-    "channels_last": "4-d and 5-d: channels innermost",
+    "channels_last": "4-d and 5-d: channels innermost, dense; and with an offset and a tail",
     "step2": "every second element of the last dimension",
     "outer_gap": "unused elements between the rows of dimension 0",
     "offset1": "begins one element into the storage, hence misaligned",
@@ -239,6 +261,7 @@ LAYOUTS: dict[str, str] = {
     "sizes_gap": "generated sizes in the first dtype, with an offset, gaps, and a tail behind the view",
     "sizes_strided": "generated sizes, with drawn strides and offsets",
     "sizes_large": "contiguous, of native kernels: a size of 33,001 beside sizes of 17, and three million elements",
+    "sizes_channels_last": "generated sizes, eight or more channels innermost: with an offset, and sliced from more",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
     "values_strided": "generated values, with drawn strides and offsets",
     "variants": "contiguous, with generated arguments: flags, optionals, scalars of other types",

@@ -72,6 +72,35 @@ def test_channels_last_is_what_torch_calls_so() -> None:
     assert placement.stride == expected.stride()
 
 
+SHAPES_OF_IMAGES = [(2, 33, 5, 7), (3, 64, 9, 8), (2, 5, 3, 9, 8)]
+
+
+@pytest.mark.parametrize("shape", SHAPES_OF_IMAGES)
+def test_channels_last_inside_a_storage_has_elements_on_both_sides(shape: tuple[int, ...]) -> None:
+    placement, dense = layouts.channels_last_inside(shape), place("channels_last", shape)
+    assert placement is not None
+    assert dense is not None
+    assert (placement.size, placement.stride, placement.layout) == (shape, dense.stride, dense.layout)
+    assert min(reached(placement)) == shape[1]
+    assert max(reached(placement)) < placement.storage - 1
+
+
+@pytest.mark.parametrize("shape", SHAPES_OF_IMAGES)
+def test_a_channel_slice_has_the_strides_of_a_tensor_with_more_channels(shape: tuple[int, ...]) -> None:
+    placement, more = layouts.channel_slice(shape), place("channels_last", (shape[0], shape[1] + 3, *shape[2:]))
+    assert placement is not None
+    assert more is not None
+    assert (placement.size, placement.stride, placement.storage) == (shape, more.stride, more.storage)
+    assert reached(placement) <= set(range(placement.storage))
+    assert (min(reached(placement)), max(reached(placement))) == (3, placement.storage - 1)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3), (2, 1, 4, 5), (2, 8, 1, 1)])
+def test_a_shape_without_channels_has_neither_an_offset_nor_a_slice(shape: tuple[int, ...]) -> None:
+    assert layouts.channels_last_inside(shape) is None
+    assert layouts.channel_slice(shape) is None
+
+
 def test_a_written_argument_is_never_a_sliding_window_but_may_be_expanded() -> None:
     assert place("overlapping", (2, 3), written=True) is None
     assert place("expanded", (2, 3), written=True) is not None
@@ -99,7 +128,7 @@ def test_the_catalogue_lists_every_placer_and_deals_only_from_it() -> None:
         *layouts.CONTEXTS,
     }
     assert set(PLACERS) | others == set(LAYOUTS)
-    assert {layout for _, layout in layouts.GENERATED.values()} <= {*PLACERS, layouts.AS_STRIDED}
+    assert {layout for _, layout in layouts.GENERATED.values()} <= {*PLACERS, layouts.AS_STRIDED, layouts.CHANNEL_SLICE}
     assert set(MIXABLE) <= set(PLACERS)
 
 

@@ -26,7 +26,17 @@ from conformance.corpus.model import (
 from conformance.judging.bits import flush, make_quiet
 from conformance.judging.host_memory import same_bytes
 from conformance.judging.subnormals import real
-from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
+from conformance.judging.views import (
+    all_work,
+    can_fetch,
+    can_make,
+    can_view_as_dtype,
+    fill,
+    over,
+    poison,
+    torch_dtype,
+    view,
+)
 from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts
 from conformance.plan.case import Case
@@ -185,6 +195,8 @@ class Twins:
 
     def _on_device(self, template: _Template, device: torch.device) -> Argument:
         """An argument on a device. Raises DeviceLacks if the device holds bytes, but nothing of this dtype."""
+        if not can_make(template.placement) and device != CPU:
+            raise DeviceLacks("channels innermost behind an offset") from LookupError("as_strided does not work")
         try:
             return self._argument(template, device)
         except Exception as e:

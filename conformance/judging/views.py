@@ -118,6 +118,11 @@ def can_view_as_dtype() -> bool:
     return "view_as_dtype" not in _broken
 
 
+def can_make(placement: Placement) -> bool:
+    """Whether the device can make a placement of the layout ``channels_last``, of which some need as_strided."""
+    return "as_strided" not in _broken or placement.layout != "channels_last" or not placement.offset
+
+
 def by_ops(flat: torch.Tensor, placement: Placement) -> torch.Tensor:
     """The tensor that ``placement`` describes over all of ``flat``, made by view, permute and expand."""
     axes = [d for d in range(len(placement.size)) if placement.stride[d] or placement.size[d] == 1]

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from conformance import layouts
 from conformance.corpus.model import Sample
-from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, GENERATED, MIXED, SEQUENCE
+from conformance.layouts import ALIASED, AS_STRIDED, CHANNEL_SLICE, CONTEXTS, GENERATED, MIXED, SEQUENCE
 from conformance.plan import context_cases, kinds, layout_cases, sequence_cases
 from conformance.plan.case import Case, movable, slot_dtype
 from conformance.plan.tiers import TIERS, Tier
@@ -21,6 +21,8 @@ def axis_of(layout: str) -> str:
 
 def _takes(layout: str, sample: Sample) -> bool:
     """Whether a layout's cells have cases of a sample."""
+    if layout in GENERATED and GENERATED[layout][1] == CHANNEL_SLICE and not layout_cases.has_channels(sample):
+        return False
     return sample.axis == axis_of(layout) or (layout == AS_STRIDED and layout_cases.has_many_dimensions(sample))
 
 
@@ -116,11 +118,14 @@ def of_generated(sample: Sample) -> dict[str, tuple[str, ...]]:
     """The layouts of ``GENERATED`` that fit a generated sample, with the dtypes in which they have it."""
     of_axis = ((name, layout) for name, (axis, layout) in GENERATED.items() if axis == sample.axis)
     fitting = [name for name, layout in of_axis if layout == "contiguous" or _fits(sample, layout)]
-    return {name: _dtypes_in(name, sample) for name in fitting}
+    return {name: dtypes for name in fitting if (dtypes := _dtypes_in(name, sample))}
 
 
 def _dtypes_in(layout: str, sample: Sample) -> tuple[str, ...]:
     """The dtypes of the cells of a layout that have cases of a sample."""
+    if layout in layouts.OF_TWO_DTYPES:
+        floating = [d for d in sample.dtypes if d in layouts.NEG_DTYPES and not d.startswith("complex")]
+        return tuple(dict.fromkeys(d for d in (*floating[:1], layouts.HALF) if d in floating))
     return sample.dtypes[:1] if layout in layouts.OF_FIRST_DTYPE else sample.dtypes
 
 
@@ -131,6 +136,8 @@ def _has_elements(sample: Sample) -> bool:
 def _fits(sample: Sample, layout: str) -> bool:
     if layout == AS_STRIDED:
         return _has_elements(sample)
+    if layout == CHANNEL_SLICE:
+        return layout_cases.has_channels(sample)
     return any(layouts.place(layout, s.shape, s.written) for s in movable(sample))
 
 

@@ -10,13 +10,15 @@ from random import Random
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import AS_STRIDED, FILLED, GENERATED, Placement
+from conformance.layouts import AS_STRIDED, CHANNEL_SLICE, FILLED, GENERATED, Placement
 from conformance.ops import facts
 from conformance.plan.case import Case, contiguous, movable, placed, put, slot_dtype
 from conformance.vocabulary import CellId
 
 # Layouts that change the size of what they fall on.
 RESHAPING = frozenset({"zero_size", "zero_dim"})
+# The variants of arguments with their channels innermost that are not dense in a storage of their own.
+OFFSET, SLICE = "offset", "slice"
 # The fill of an argument that has every hard value.
 HARD = "hard/0"
 # A layout on one argument alone is tried on at most this many arguments of a sample (and on all of them at once).
@@ -25,6 +27,10 @@ SINGLES = 3
 CONJUGATED = 0.5
 # Elements of the largest tensor of a generated sample with drawn strides.
 SMALL = 4096
+# Channels of a generated sample that has them innermost: as many as a vector has elements, or more.
+CHANNELS = 8
+# Elements of the largest tensor of such a sample.
+IN_CHANNELS = 65_536
 
 
 def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
@@ -45,6 +51,9 @@ def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Cas
             return
     for index in list(moved)[:SINGLES]:
         yield Case(cell, sample, sample.tensors[index].name, put(sample, {index: moved[index]}))
+    if cell.layout == "channels_last":
+        inside = {s.index: p for s in movable(sample) if (p := layouts.channels_last_inside(s.shape))}
+        yield Case(cell, sample, OFFSET, put(sample, inside))
 
 
 def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[TensorSlot, TensorSlot]]:
@@ -186,11 +195,32 @@ def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     if layout == AS_STRIDED:
         yield from as_strided(cell, sample)
         return
+    if layout == CHANNEL_SLICE:
+        yield from _in_channels(cell, sample)
+        return
     moved = {s.index: p for s in movable(sample) if (p := placed(s, layout, cell.dtype))}
     if moved or layout == "contiguous":
         yield Case(cell, sample, "", put(sample, moved))
     if cell.layout == "values":
         yield from _hard_aliased(cell, sample)
+
+
+def _in_channels(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """A generated sample with the channels of all arguments innermost: with an offset, and as slices of more channels.
+
+    A kernel that takes both for dense, or for the beginning of a storage, reads other elements.
+    """
+    for variant, place in ((OFFSET, layouts.channels_last_inside), (SLICE, layouts.channel_slice)):
+        moved = {s.index: p for s in movable(sample) if (p := place(s.shape))}
+        if moved:
+            yield Case(cell, sample, variant, put(sample, moved))
+
+
+def has_channels(sample: Sample) -> bool:
+    """Whether a generated sample has a tensor with enough channels over several rows and columns, and none is large."""
+    shapes = [s.shape for s in movable(sample) if len(s.shape) in (4, 5)]
+    fitting = any(n and channels >= CHANNELS and min(pixels) > 1 for n, channels, *pixels in shapes)
+    return fitting and all(s.numel <= IN_CHANNELS for s in sample.tensors)
 
 
 def _hard_aliased(cell: CellId, sample: Sample) -> Iterator[Case]:

@@ -25,7 +25,8 @@ def at_size(case: Case, n: int) -> Case:
     sample = resized(case.sample, {place: n for place, m in places(case.sample) if m == old})
     sample = with_tensors(sample, [_bounded(slot, old, n) for slot in sample.tensors])
     sample = replace(sample, name=f"{sample.name}:{n}")
-    return next(cases_of_sample(case.cell, sample, pointwise=False))
+    found = list(cases_of_sample(case.cell, sample, pointwise=False))
+    return next((c for c in found if c.variant == case.variant), found[0])
 
 
 def _bounded(slot: TensorSlot, old: int, n: int) -> TensorSlot:

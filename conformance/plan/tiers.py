@@ -92,7 +92,7 @@ class Tier:
 # What a fallback calls is tried on CPU anyway, and what a composite calls has samples of its own. But kernels that have
 # no overload of their own, such as those of conversions, are reached by composites alone: all values are tried there.
 # Values and variants are tiny: all of them together cost a fallback less than the sizes that are left out.
-_GENERATED = {"sizes": 6, "sizes_gap": 6, "sizes_strided": 2}
+_GENERATED = {"sizes": 6, "sizes_gap": 6, "sizes_strided": 2, "sizes_channels_last": 2}
 _FULL = {
     Route.FALLBACK: Share(samples=_GENERATED | {"sizes": 12}),
     Route.COMPOSITE: Share(samples=_GENERATED | {"variants": 24, "variants_strided": 6, "values_strided": 24}),
@@ -105,6 +105,7 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
             "sizes": 6,
             "sizes_gap": 3,
             "sizes_strided": 3,
+            "sizes_channels_last": 2,
             "values": 12,
             "values_strided": 4,
             "variants": 24,

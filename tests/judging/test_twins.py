@@ -11,7 +11,7 @@ import torch
 from conformance import layouts
 from conformance.corpus.model import TensorSlot
 from conformance.judging import twins, views
-from conformance.judging.twins import CPU, Twins
+from conformance.judging.twins import CPU, DeviceLacks, Twins
 from conformance.judging.views import POISON, torch_dtype
 from conformance.plan.case import Case
 from conformance.plan.cases import cases
@@ -256,6 +256,17 @@ def test_without_as_strided_a_contiguous_argument_is_no_view_but_its_storage_is(
 def test_without_as_strided_another_argument_is_a_view_of_its_storage(layout: str) -> None:
     (made,) = Twins(value_of).side(one_argument(layout), DEVICE).arguments
     assert is_view(made.tensor)
+
+
+@pytest.mark.usefixtures("without_as_strided")
+def test_without_as_strided_the_device_has_no_channels_innermost_behind_an_offset() -> None:
+    one = sample("neg", slot(0, "self", (2, 3, 2, 2)))
+    dense, inside = cases(CellId("f", "neg", "float32", "channels_last"), [one])
+    made = Twins(value_of)
+    assert made.side(dense, DEVICE).arguments[0].tensor.stride() == (12, 1, 6, 3)
+    assert made.side(inside, CPU).arguments[0].tensor.storage_offset() == 3
+    with pytest.raises(DeviceLacks, match="offset"):
+        made.side(inside, DEVICE)
 
 
 @pytest.mark.usefixtures("without_as_strided")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
@@ -79,6 +81,38 @@ def test_sizes_with_gaps_are_tried_in_the_first_dtype_alone() -> None:
     assert [c.sample for c in of("sizes_gap")] == [LARGE]
     assert of("sizes_gap", "float64") == []
     assert [c.sample for c in of("sizes", "float64")] == [LARGE]
+
+
+IMAGE = sample("opinfo.neg.1.channels=2x33x5x7", (2, 33, 5, 7), "sizes", "jitter")
+
+
+def test_generated_images_have_channels_innermost_with_an_offset_and_as_a_slice() -> None:
+    inside, part = of("sizes_channels_last", samples=(PLAIN, LARGE, IMAGE))
+    assert (inside.sample, inside.variant, inside.placements[0].layout) == (IMAGE, "offset", "channels_last")
+    assert (inside.placements[0].stride[1:], inside.placements[0].offset) == ((1, 7 * 33, 33), 33)
+    assert (part.sample, part.variant, part.placements[0].layout) == (IMAGE, "slice", "channel_slice")
+    assert part.placements[0].stride[1:] == (1, 7 * 36, 36)
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 5, 7), (2, 33, 1, 7), (0, 33, 5, 7), (2, 33, 70), (2, 64, 100, 100)])
+def test_other_sizes_have_no_channels_innermost(shape: tuple[int, ...]) -> None:
+    other = sample("opinfo.neg.1.other", shape, "sizes", "jitter")
+    assert of("sizes_channels_last", samples=(other,)) == []
+    assert "sizes_channels_last" not in of_generated(other)
+
+
+def test_channels_innermost_are_tried_in_the_first_floating_dtype_and_in_bfloat16() -> None:
+    halves = replace(IMAGE, dtypes=("float32", "float16", "bfloat16", "float64"))
+    integers = replace(IMAGE, base="int64", dtypes=("int64", "int8"))
+    assert of_generated(halves)["sizes_channels_last"] == ("float32", "bfloat16")
+    assert of_generated(replace(halves, dtypes=("int64", "float64")))["sizes_channels_last"] == ("float64",)
+    assert "sizes_channels_last" not in of_generated(integers)
+    assert not of("sizes_channels_last", "float16", (halves,))
+
+
+def test_a_case_at_another_size_keeps_its_variant() -> None:
+    cases_ = of("sizes_channels_last", samples=(IMAGE,))
+    assert [scaled.at_size(case, 40).variant for case in cases_] == ["offset", "slice"]
 
 
 def test_half_of_the_complex_arguments_with_drawn_strides_are_conjugated() -> None:
