@@ -1,0 +1,112 @@
+"""Samples of images and volumes with many channels, which kernels with the channels innermost read in vectors."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.places import Extent, Place, with_tensors
+from conformance.corpus.vary.sizes import AXIS, Maker
+from conformance.corpus.vary.sources import Turns, sources, usable
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload
+
+# By the number of dimensions: channels that are no whole vectors, with an odd number of pixels, and whole vectors.
+SIZES = {4: ((2, 33, 5, 7), (3, 64, 9, 8)), 5: ((2, 33, 3, 5, 4), (2, 64, 3, 4, 5))}
+# Where a call does not take these channels: a multiple of other numbers, and the fewest that are a vector.
+_CHANNELS = (16, 8)
+_BASE, _HALVES = "float32", ("bfloat16", "float16")
+# Of the pointwise overloads that were recorded without images, one in so many has some.
+_ONE_IN = 3
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload with many channels; none if it is composite on every device."""
+    if overload.is_composite_implicit:
+        return
+    pointwise = "pointwise" in overload.tags
+    maker = Maker(trials, values, pointwise=pointwise)
+    floating = [s for s in samples if usable(s) and s.base == _BASE]
+    images = [s for s in floating if _rank(s) in SIZES]
+    for rank, of_rank in SIZES.items():
+        whole = [s for s in images if _rank(s) == rank and min(_image(s).shape[1:]) > 1]
+        for source in sources(whole or [s for s in images if _rank(s) == rank], values):
+            yield from _with_channels(maker, source, of_rank, pointwise)
+    if pointwise and not images and zlib.crc32(overload.name.encode()) % _ONE_IN == 0:
+        for source in sources(floating, values)[:1]:
+            for shape in SIZES[4]:
+                yield from _as_image(maker, source, shape)
+
+
+def _with_channels(
+    maker: Maker, source: Sample, shapes: Sequence[tuple[int, ...]], pointwise: bool
+) -> Iterator[Sample]:
+    for shape in shapes:
+        found = list(_as_image(maker, source, shape)) if pointwise else []
+        yield from found or _resized(maker, source, shape)
+
+
+def _as_image(maker: Maker, source: Sample, shape: tuple[int, ...]) -> Iterator[Sample]:
+    """Yield a sample of a pointwise op with images in place of its largest tensors, which broadcast as these do."""
+    rank = _rank(source)
+    if not 0 < rank <= len(shape):
+        return
+    long = {d for s in source.tensors for d, n in enumerate(reversed(s.shape), 1) if n > 1}
+    slots = [replace(s, shape=_behind(s.shape, shape, rank, long)) for s in source.tensors]
+    yield from maker.called(source, with_tensors(source, slots), _name(shape), _dtypes(source), AXIS)
+
+
+def _behind(old: tuple[int, ...], shape: tuple[int, ...], rank: int, long: Collection[int]) -> tuple[int, ...]:
+    """Return the sizes of a tensor, of which one of the highest rank gets all dimensions.
+
+    A size of 1 is kept where another tensor's size is larger: in a dimension of ``long``, counted from behind.
+    """
+    front = shape[: len(shape) - rank] if len(old) == rank else ()
+    last = zip(range(len(old), 0, -1), old, shape[len(shape) - len(old) :], strict=True)
+    return (*front, *(1 if m == 1 and d in long else n for d, m, n in last))
+
+
+def _resized(maker: Maker, source: Sample, shape: tuple[int, ...]) -> Iterator[Sample]:
+    """Yield the sample with these sizes of its first image, as far as they can change; at least the channels."""
+    image = _image(source)
+    dtypes = _dtypes(source)
+    of = {p: g for g in maker.groups(source, dtypes[0]) for p in g.places if isinstance(p, Extent)}
+    groups = [of.get(Extent(image.index, dim)) for dim in range(len(shape))]
+    if groups[1] is None:
+        return
+    rest: dict[Place, int] = {}
+    alone = [s for s in source.tensors if s.pool and len(s.shape) == len(shape) and s.shape[0] == 1]
+    batch: dict[Place, int] = {Extent(s.index, 0): shape[0] for s in alone}
+    for dim in (0, *range(2, len(shape))):
+        group = groups[dim]
+        if group is not None and group is not groups[1]:
+            rest |= {p: n for p in group.places for n in [shape[dim]] if p not in rest}
+    for channels in (shape[1], *_CHANNELS):
+        for beside in (rest | batch, rest, {}):
+            change = beside | dict.fromkeys(groups[1].places, channels)
+            found = list(maker.made(source, change, _name((shape[0], channels, *shape[2:])), dtypes))
+            if found:
+                yield from found
+                return
+
+
+def _name(shape: tuple[int, ...]) -> str:
+    return "channels=" + "x".join(map(str, shape))
+
+
+def _rank(sample: Sample) -> int:
+    return max((len(s.shape) for s in sample.tensors if s.pool), default=0)
+
+
+def _image(sample: Sample) -> TensorSlot:
+    """Return the first tensor of the highest rank."""
+    return next(s for s in sample.tensors if s.pool and len(s.shape) == _rank(sample))
+
+
+def _dtypes(source: Sample) -> tuple[str, ...]:
+    """Return the first dtype, and one of half precision."""
+    halves = [d for d in _HALVES if d in source.dtypes]
+    return tuple(dict.fromkeys((Turns(source).first, *halves[:1])))
