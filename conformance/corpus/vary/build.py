@@ -18,7 +18,9 @@ from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import (
     apart,
-    chance, composites, channels,
+    chance,
+    channels,
+    composites,
     configured,
     counts,
     dims,
