@@ -212,10 +212,11 @@ class Comparison:
             is_copy = self._criteria.may_alias and argument is None and differs.check is Check.OFFSET
             is_right |= is_copy and sharing[0].argument(i) is not None and got.storage_offset() == 0
             differs = None if is_new or promoted or kept or is_right else differs
-        if differs or has_no_memory(want) or (sharing[0].argument(i) is not None and not is_new):
+        of_argument = [side.argument(i) is not None for side in sharing]
+        if differs or has_no_memory(want) or all(of_argument):
             return differs  # a result that is an argument's storage is compared with that argument
         differs = self._values(expected, i, want, got, name, others.leaf(i))
-        shares = sharing[1].argument(i) is not None or sharing[1].earlier(i) is not None
+        shares = of_argument[1] or sharing[1].earlier(i) is not None
         return differs if differs or shares else storages.oversized(want, got, name)
 
     def _left_on_host(self, i: int, others: OtherReferences, sharing: storages.Sharing) -> bool:

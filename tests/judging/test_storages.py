@@ -106,6 +106,11 @@ class TestAliasing:
         assert aliasing(lambda x: x.view(-1), lambda x: x + 1) == ("aliasing", None, "self")
         assert aliasing(lambda x: x + 1, lambda x: x.view(-1)) == ("aliasing", "self", None)
 
+    @pytest.mark.parametrize(("copied", "checks"), [(torch.clone, []), (torch.neg, [Check.VALUE])])
+    def test_a_copy_has_the_values_of_the_argument_that_cpu_may_return(self, copied: Op, checks: list[Check]) -> None:
+        found = judge(lambda x: x, copied, facts=OpFacts("misc", may_alias=True)).mismatches
+        assert [m.check for m in found] == checks
+
     def test_a_view_in_place_of_the_argument_itself_is_reported(self) -> None:
         assert aliasing(lambda x: x, lambda x: x.view(2, 3)) == ("identity", False, True)
 
