@@ -501,7 +501,6 @@ FOUND_ELSEWHERE = {
     "compiled_kernel_by_name": "the scenario compiled_calls:functions_alike",
     "compiled_result_on_current_device": "the scenario compiled_calls:on_the_device_of_its_arguments",
     "exit_with_memory_aborts": "the scenario endings:processes_end",
-    "freed_in_forked_process_aborts": "the scenario endings:forked_processes_end",
     "save_forgets_device_index": "the scenario serialization:loaded_elsewhere",
     "peak_of_second_device_counts_all": "the scenario memory_numbers:numbers_of_the_device",
     "device_block_left_by_error": "the scenario walks:devices_and_streams",

@@ -15,8 +15,7 @@ namespace {
 // A deleter cannot throw, and a free that the driver refuses means that somebody's memory is damaged: stop here.
 void free_block(void* pointer) {
   npuError_t error = npuFree(pointer);
-  if (error == npuSuccess) return;
-  if (error == npuErrorForked && !fault(Fault::freed_in_forked_process_aborts)) return;
+  if (error == npuSuccess || error == npuErrorForked) return;
   std::fprintf(stderr, "refnpu: %s\n", npuGetLastErrorMessage());
   std::abort();
 }

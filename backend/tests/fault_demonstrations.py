@@ -2018,17 +2018,6 @@ if d == "npu":
         x = torch.ones(1, device=d)
         ctypes.CDLL(None).exit(0)
     result = os.waitpid(child, 0)[1]""",
-    "freed_in_forked_process_aborts": """
-import os
-
-result = 0
-if d == "npu":
-    x = torch.ones(1, device=d)
-    child = os.fork()
-    if child == 0:
-        del x
-        os._exit(0)
-    result = os.waitpid(child, 0)[1]""",
     "capacity_shared_by_devices": """
 result = ""
 if d == "npu":

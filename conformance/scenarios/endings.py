@@ -1,4 +1,4 @@
-"""Processes that end while the device has something to do or to hold, and forked ones that end before their parent.
+"""Processes that end while the device has something to do or to hold.
 
 What a backend tears down when a process ends, it tears down in an order that nobody chose: its own objects, Python's,
 and those of torch. A process that dies there has done its work, and whoever started it takes it for failed.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 
-SECONDS = 120.0  # that a process may take, most of which go to importing torch
+SECONDS = 60.0  # that a process may take, most of which go to importing torch
 
 _BEGIN = """
 import atexit, contextlib, importlib, pathlib, sys, threading
@@ -96,77 +95,14 @@ fail(x + x)
     ),
 }
 
-#: Processes that fork others, which drop what they inherit of the device and do nothing else with it.
-FORKS = {
-    "child_drops": Ending(
-        """
-import gc, os, signal
-
-kept = [x, x.t(), x * 2, torch.ones(1 << 16).to(device), (x.clone().requires_grad_() * x).sum()]
-with contextlib.suppress(RuntimeError, NotImplementedError, AttributeError, TypeError):  # not every device has them
-    kept += [torch.Generator(device), torch.ones(1000).pin_memory()]
-    kept += [torch.Event(device), torch.Stream(device)]
-    kept[-2].record(kept[-1])
-child = os.fork()
-if child == 0:
-    signal.alarm(15)  # seconds until a child that waits is killed
-    try:
-        kept.clear()
-        del x
-        gc.collect()
-        torch.manual_seed(5)
-        os._exit(7 if torch.arange(9.0).sum() == 36 else 8)
-    finally:
-        os._exit(9)
-code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-say(kept[0] + kept[2] if code == 7 else torch.tensor(float(code)))
-""",
-        exit_code=0,
-        says=3 * 4096.0,
-    ),
-    "workers_drop": Ending(
-        """
-import gc, multiprocessing
-
-kept = [torch.ones(1 << 16).to(device) for _ in range(8)]
-
-
-def work(n):
-    kept.clear()
-    gc.collect()
-    return float(torch.full((8,), float(n)).sum())
-
-
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    found = pool.map_async(work, range(4)).get(15)  # seconds
-say(torch.tensor(sum(found) + sum(float(one.sum()) for one in kept) / (1 << 16)))
-""",
-        exit_code=0,
-        says=8.0 * (0 + 1 + 2 + 3) + 8,
-    ),
-}
-
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
 def processes_end(device: str) -> Results:
     """A process ends as it wants to while work is in flight, objects of the device live, and functions run at exit."""
-    return _ends(ENDINGS, device)
-
-
-@scenario(exact=True, slow=True, area="devices", accelerators=True)
-def forked_processes_end(device: str) -> Results:
-    """A forked process that only drops what it inherits of the device ends well, and takes nothing from its parent."""
-    if sys.platform != "linux":
-        raise NotOffered("processes that are forked with all that their parent has")
-    return _ends(FORKS, device)
-
-
-def _ends(endings: Mapping[str, Ending], device: str) -> Results:
-    """Return the exit code of each process, and what it said. On CPU, that is what they want to."""
     if torch.device(device).type == "cpu":
-        found = {name: (ending.exit_code, ending.says) for name, ending in endings.items()}
+        found = {name: (ending.exit_code, ending.says) for name, ending in ENDINGS.items()}
     else:
-        found = {name: ended(ending, device) for name, ending in endings.items()}
+        found = {name: ended(ending, device) for name, ending in ENDINGS.items()}
     codes = {f"{name}.exit_code": torch.tensor(code) for name, (code, _) in found.items()}
     return codes | {f"{name}.says": torch.tensor(number) for name, (_, number) in found.items()}
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.scenarios import endings
-from conformance.scenarios.endings import ENDINGS, FORKS, forked_processes_end, processes_end
+from conformance.scenarios.endings import ENDINGS, processes_end
 from conformance.scenarios.model import NotOffered
 
 
@@ -22,17 +22,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-ALL = ENDINGS | FORKS
-
-
 def end_of(name: str) -> tuple[int, float]:
-    return endings.ended(ALL[name], "cpu")
+    return endings.ended(ENDINGS[name], "cpu")
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ENDINGS)
 def test_a_process_of_cpu_ends_as_it_wants_to(name: str, module: Path) -> None:
     assert module.exists()
-    assert end_of(name) == (ALL[name].exit_code, ALL[name].says)
+    assert end_of(name) == (ENDINGS[name].exit_code, ENDINGS[name].says)
 
 
 def test_a_process_that_dies_at_its_end_is_found(module: Path) -> None:
@@ -52,18 +49,6 @@ def test_a_process_that_does_not_end_is_found(module: Path, monkeypatch: pytest.
         end_of("error")
 
 
-def test_a_forked_process_that_dies_of_what_it_drops_is_found(module: Path) -> None:
-    module.write_text("import os\nos.register_at_fork(after_in_child=os.abort)\n")
-    assert end_of("child_drops") == (0, -6.0)
-
-
-def test_a_forked_process_that_takes_from_its_parent_is_found(module: Path) -> None:
-    module.write_text(
-        "import os, sys\nos.register_at_fork(after_in_parent=lambda: sys.modules['__main__'].kept[0].zero_())\n"
-    )
-    assert end_of("workers_drop") == (0, 55.0)
-
-
 def test_a_device_that_a_new_process_does_not_know_offers_nothing(module: Path) -> None:
     module.write_text("raise ImportError('no driver')\n")
     with pytest.raises(NotOffered, match="new process"):
@@ -80,12 +65,4 @@ def test_cpu_says_what_is_promised() -> None:
         "work_in_flight.says": 4096,
         "work_at_the_end.says": 8192,
         "error.says": 8192,
-    }
-    assert {
-        name: float(number) for name, number in forked_processes_end("cpu").items() if isinstance(number, torch.Tensor)
-    } == {
-        "child_drops.exit_code": 0,
-        "workers_drop.exit_code": 0,
-        "child_drops.says": 3 * 4096,
-        "workers_drop.says": 56,
     }

@@ -178,7 +178,6 @@ FINDS = {
     "autocast_refuses_float16": "walks:modes_and_ops",
     "exit_with_memory_aborts": "endings:processes_end",
     "profiler_stop_leaves_last_device": "profiling:sessions_leave_the_device",
-    "freed_in_forked_process_aborts": "endings:forked_processes_end",
     "seed_told_in_32_bits": "generators:seed_is_kept",
     "save_forgets_device_index": "serialization:loaded_elsewhere",
     "peak_of_second_device_counts_all": "memory_numbers:numbers_of_the_device",
