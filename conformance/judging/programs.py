@@ -134,7 +134,8 @@ def _compared(
     left = [name for name in expected if name not in lacking and name in actual]
     result.mismatches += [m for name in left if (m := _difference(scenario, name, expected, actual))]
     result.left_out = _left_out(lacking)
-    cpu, ours = ({name for name in side if not _is_part(name, lacking)} for side in (expected, actual))
+    parts = {one: [name for name in expected if name.startswith(one)] for one in lacking}
+    cpu, ours = ({name for name in side if not _is_part(name, parts)} for side in (expected, actual))
     if cpu != ours:
         found = {"kind": Fact.COUNT.value, "device": len(ours), "cpu": len(cpu)}
         result.mismatches.append(Mismatch(Check.SHAPE, "", found))
@@ -175,12 +176,13 @@ def _lacks(found: torch.Tensor | NotOffered | Broken) -> bool:
     return isinstance(found, NotOffered)
 
 
-def _is_part(name: str, lacking: Results) -> bool:
+def _is_part(name: str, parts: dict[str, list[str]]) -> bool:
     """Whether a result is one of those that are not offered, or of a part of the program that is not.
 
-    What stands in place of several results has the beginning of their names.
+    ``parts``: of what is not offered, CPU's results whose names begin with its own. What has none stands in place of
+    all.
     """
-    return any(name.startswith(one) for one in lacking)
+    return any(name.startswith(one) or not of_cpu for one, of_cpu in parts.items())
 
 
 def _left_out(lacking: Results) -> str:
