@@ -11,6 +11,8 @@ import torch
 
 from conformance.scenarios.serialization import loaded_without_the_device
 
+pytestmark = pytest.mark.forked  # it runs `backward`
+
 # CPU under another name, whose files a new process loads.
 OTHER = "cpu:0"
 
