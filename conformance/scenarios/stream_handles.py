@@ -5,6 +5,8 @@ CPU has none of it. Its results are what is promised: that each property holds.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from conformance.scenarios.asking import accelerator, current, held, module_of, named
@@ -49,7 +51,8 @@ def streams_as_objects(device: str) -> Results:
     def default() -> bool:
         accelerator(device)
         index = torch.device(device).index or 0
-        one, other = named(module_of(device), "default_stream")(index), torch.accelerator.current_stream(index)
+        one: Any = named(module_of(device), "default_stream")(index)
+        other = torch.accelerator.current_stream(index)
         own = named(module_of(device), "current_stream")(index)
         with current(torch.Stream(device)):
             within = named(module_of(device), "default_stream")(index)
