@@ -17,7 +17,7 @@ class Bound(NamedTuple):
     """How far a value may be off: ``multiple`` x CPU's own distance from float64 + ``ulps`` x ``eps`` x magnitude.
 
     The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element
-    over the dimensions ``since`` one, which counts as at most ``neighbours`` x the element's own; 0: as it is.
+    over the dimensions from ``first_dim`` on, which counts as at most ``neighbours`` x the element's own; 0: as it is.
     ``unit`` x the element's own magnitude is allowed where that is more. ``directed``: besides, elements may not all be
     rounded in one direction.
     """
@@ -31,7 +31,7 @@ class Bound(NamedTuple):
     signed_zeros: bool = False  # -0.0 differs from 0.0
     neighbours: float = 0.0
     unit: float = 0.0
-    since: int = 0
+    first_dim: int = 0
     directed: bool = False
 
 
@@ -160,7 +160,7 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
     cpu, device, true = widen(cpu), widen(device), widen(true)
     true = torch.where(cpu.isfinite() & ~true.isfinite(), cpu, true)
     size, own = finite(true.abs()), finite((cpu - true).abs())
-    together = tuple(range(size.dim()))[bound.since :]
+    together = tuple(range(size.dim()))[bound.first_dim :]
     others = size.amax(together, keepdim=True).expand_as(size) if size.numel() and together else size
     others = torch.minimum(others, bound.neighbours * size) if bound.neighbours else others
     scale = torch.maximum(size, bound.growth * others).clamp_min(bound.magnitude)

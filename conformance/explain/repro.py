@@ -259,7 +259,7 @@ class _Judged:
         grown = growth(inside, found["terms"]) if found["accumulates"] else 0.0
         numbers = (found["multiple"], found["ulps"], inside, float(found["magnitude"]), grown)
         named = {name: found.get(name) for name in ("signed_zeros", "neighbours")} | {
-            "unit": steps * eps, "since": found.get("since", 0), "directed": self._is_directed(),
+            "unit": steps * eps, "first_dim": found.get("first_dim", 0), "directed": self._is_directed(),
         }  # fmt: skip
         given = [*map(repr, numbers), *(f"{name}={value!r}" for name, value in named.items() if value)]
         return f"Bound(False, {', '.join(given)})"

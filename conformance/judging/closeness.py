@@ -53,10 +53,10 @@ class Closeness:
     A small float is to be computed in float32 and rounded in a few ``steps``. It may be off by at most so many units
     in the last place of its own magnitude, and what comes from other elements is relative to eps(float32).
 
-    The errors of some algorithms, such as fast Fourier transforms, are relative to the largest element: over all
-    dimensions ``since`` one, such as the two of each matrix. A sum has no such excuse: its bound is *componentwise*
-    (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The largest element then counts as at most
-    :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
+    The errors of some algorithms, such as fast Fourier transforms, are relative to the largest element over all
+    dimensions from ``first_dim`` on, such as the two of each matrix. A sum has no such excuse: its bound is
+    *componentwise* (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The largest element then counts as
+    at most :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
 
     CPU's distance for *nearby* arguments is what half a unit of what is computed on the way makes of a result. The
     first part of the bound is at least 2 x ``ulps`` of these.
@@ -75,7 +75,7 @@ class Closeness:
     dtype: torch.dtype | None = None  # what is computed in; None is the result's own
     subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
     narrow: bool = False  # terms may be added up in the result's own dtype, a small float, if CPU does so
-    since: int = 0  # the first dimension over which the largest element is taken
+    first_dim: int = 0  # the first dimension over which the largest element is taken
     steps: float = 0.0  # a small float is rounded so often at most, and computed in float32; 0: in its own dtype
     signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
 
@@ -265,7 +265,7 @@ def _rounding(
     most, unit, inside = torch.finfo(torch.float64).max, closeness.unit(eps), closeness.inside(eps)
     scale = magnitude
     if closeness.accumulates and magnitude.numel():
-        together = tuple(range(magnitude.dim()))[closeness.since :]
+        together = tuple(range(magnitude.dim()))[closeness.first_dim :]
         largest = magnitude.amax(together, keepdim=True).expand_as(magnitude) if together else magnitude
         if closeness.componentwise:
             own = torch.minimum(largest, NEIGHBOURS * magnitude)
@@ -357,6 +357,6 @@ def bound(
         "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
         "magnitude": facts.value(of_element), "accumulates": closeness.accumulates, "terms": closeness.terms,
         "neighbours": NEIGHBOURS if closeness.componentwise and spread else 0.0,
-        "since": closeness.since, "steps": closeness.unit(eps) / eps if closeness.inside(eps) < eps else 0.0,
+        "first_dim": closeness.first_dim, "steps": closeness.unit(eps) / eps if closeness.inside(eps) < eps else 0.0,
         "spread": spread, "signed_zeros": closeness.signed_zeros,
     }  # fmt: skip

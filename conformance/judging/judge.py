@@ -108,9 +108,9 @@ class Judge:
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
         """
         self._prepare(case)
+        live = partial(self._judge_call, case)
         try:
-            live = partial(self._judge_call, case), lambda: self._on_device(case)
-            result = self._judge(case, *live, on_phase or _ignore)
+            result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
         except Exception:
             self._loss.ask()
             raise

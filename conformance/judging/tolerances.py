@@ -93,7 +93,7 @@ class Criteria:
         return Closeness(
             tolerance.cpu_multiple, ulps, accumulates, terms, accumulates and not tolerance.normwise, dtype=dtype,
             subnormals=kept, signed_zeros=self.facts.signed_zeros,
-            narrow=tolerance.accumulation is Accumulation.REPEATED, since=tolerance.since, steps=steps,
+            narrow=tolerance.accumulation is Accumulation.REPEATED, first_dim=tolerance.first_dim, steps=steps,
         )  # fmt: skip
 
 

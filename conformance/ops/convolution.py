@@ -91,7 +91,7 @@ FAMILY = Family(
         "cudnn_convolution* im2col miopen_convolution* miopen_depthwise_convolution mkldnn_convolution "
         "_mps_convolution* mps_convolution* _nnpack_spatial_convolution slow_conv* _slow_conv2d_* thnn_conv2d"
     ),
-    {"tolerance": Tolerance(4.0, accumulation=Accumulation.WINDOW, normwise=True, since=1)},
+    {"tolerance": Tolerance(4.0, accumulation=Accumulation.WINDOW, normwise=True, first_dim=1)},
     but={
         "im2col": {"tolerance": EXACT},
         "mkldnn_convolution": {"doubtful": ("expanded",), "cpu_alone": True},

@@ -55,14 +55,14 @@ class Tolerance:
     summed in float32, and round once). Integers are exact unless they have a spread.
 
     The units are those of each element; where algorithms in use are accurate by the norm alone (``normwise``), of the
-    largest one. That is the largest over all dimensions ``since`` one: the two of each matrix, those of an image.
+    largest one. That is the largest over all dimensions from ``first_dim`` on: the two of each matrix, or an image's.
     """
 
     ulps: float = 2.0
     cpu_multiple: float = 2.0
     accumulation: Accumulation = Accumulation.NONE
     normwise: bool = False
-    since: int = 0
+    first_dim: int = 0
 
     @property
     def exact(self) -> bool:
@@ -76,7 +76,7 @@ ADDED = Tolerance(ulps=1.0, accumulation=Accumulation.REPEATED)  # one rounded s
 TRANSCENDENTAL = Tolerance(ulps=4.0)
 SUMMED = Tolerance(ulps=4.0, accumulation=Accumulation.REDUCED)
 # Factorizations, long recurrences.
-ITERATED = Tolerance(ulps=64.0, cpu_multiple=8.0, accumulation=Accumulation.ALL, normwise=True, since=-2)
+ITERATED = Tolerance(ulps=64.0, cpu_multiple=8.0, accumulation=Accumulation.ALL, normwise=True, first_dim=-2)
 
 
 @dataclass(frozen=True, slots=True)

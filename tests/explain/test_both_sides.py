@@ -61,7 +61,7 @@ def test_a_large_matrix_does_not_excuse_the_others() -> None:
     whole = both_sides.Bound(False, ulps=4.0, eps=torch.finfo(torch.float32).eps, growth=1.0)
     cpu, device = torch.tensor([[[1e6]], [[1.0]]]), torch.tensor([[[1e6]], [[1.01]]])
     assert both_sides.wrong(cpu, device, cpu, whole).flatten().tolist() == [False, False]
-    assert both_sides.wrong(cpu, device, cpu, whole._replace(since=-2)).flatten().tolist() == [False, True]
+    assert both_sides.wrong(cpu, device, cpu, whole._replace(first_dim=-2)).flatten().tolist() == [False, True]
 
 
 def test_a_small_float_may_be_off_by_units_of_its_own_and_by_those_of_float32_of_others() -> None:

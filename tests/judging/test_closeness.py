@@ -93,17 +93,17 @@ class TestClose:
         rule = Closeness(ulps=4, accumulates=True, componentwise=True)
         assert compare.close(true.float(), torch.tensor([1e30, 2e-3]), true, rule, "result") is None
 
-    @pytest.mark.parametrize(("since", "ok"), [(0, True), (-2, False), (1, False), (3, False)])
-    def test_a_large_matrix_does_not_excuse_the_others_of_its_batch(self, since: int, ok: bool) -> None:
+    @pytest.mark.parametrize(("first_dim", "ok"), [(0, True), (-2, False), (1, False), (3, False)])
+    def test_a_large_matrix_does_not_excuse_the_others_of_its_batch(self, first_dim: int, ok: bool) -> None:
         true = torch.tensor([[[1e6, 1e6]], [[1.0, 1.0]]], dtype=torch.float64)
         device = torch.tensor([[[1e6, 1e6]], [[1.0, 1.01]]])
-        rule = Closeness(ulps=4, accumulates=True, since=since)
+        rule = Closeness(ulps=4, accumulates=True, first_dim=first_dim)
         assert (compare.close(true.float(), device, true, rule, "result") is None) is ok
 
     def test_a_large_element_of_a_matrix_excuses_its_other_elements(self) -> None:
         true = torch.tensor([[[1e6, 1.0]], [[1.0, 1.0]]], dtype=torch.float64)
         device = torch.tensor([[[1e6, 1.01]], [[1.0, 1.0]]])
-        rule = Closeness(ulps=4, accumulates=True, since=-2)
+        rule = Closeness(ulps=4, accumulates=True, first_dim=-2)
         assert compare.close(true.float(), device, true, rule, "result") is None
 
     def test_a_magnitude_may_be_given_for_each_element(self) -> None:
