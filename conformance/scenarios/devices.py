@@ -204,72 +204,82 @@ def _in_a_new_thread(work: Callable[[], object]) -> None:
     time.sleep(0.02)  # its last steps are behind Python's
 
 
+def _timing_events(device: str) -> tuple[torch.Event, torch.Event]:
+    accelerator(device)
+    return torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
+
+
+def _around_a_call(device: str) -> tuple[torch.Event, torch.Event]:
+    """Return events that were recorded before and behind a call, and that the device has reached."""
+    first, last = _timing_events(device)
+    first.record()
+    torch.ones(1000, device=device).add_(1)
+    last.record()
+    last.synchronize()
+    return first, last
+
+
+def _is_time_of_wait(device: str) -> bool:
+    """Whether the time between two events is that of a wait between them, in milliseconds."""
+    first, last = _timing_events(device)
+    begin = time.perf_counter()
+    first.record()
+    first.synchronize()
+    time.sleep(WAIT)
+    last.record()
+    last.synchronize()
+    passed = time.perf_counter() - begin
+    return bool(0.9 * WAIT <= first.elapsed_time(last) / 1000 <= 1.1 * passed)
+
+
+def _is_time_of_work(device: str) -> bool:
+    """Whether the time between two events is at least as long as the work between them was not done."""
+    first, last = _timing_events(device)
+    x = torch.ones(1000, device=device)
+    first.record()
+    first.synchronize()
+    begin = time.perf_counter()
+    for _ in range(50):
+        x.mul_(2).div_(2)
+    not_done = time.perf_counter()
+    last.record()
+    while (now := time.perf_counter()) < begin + PATIENCE and not last.query():
+        not_done = now
+    last.synchronize()
+    return bool(first.elapsed_time(last) / 1000 >= 0.9 * (not_done - begin) - RESOLUTION)
+
+
+def _has_fractions(device: str) -> bool:
+    """Whether one of several times is no whole number of milliseconds."""
+    first, last = _timing_events(device)
+    passed = []
+    for _ in range(TIMES):
+        first.record()
+        time.sleep(SHORT)
+        last.record()
+        last.synchronize()
+        passed.append(first.elapsed_time(last))
+    return any(milliseconds != round(milliseconds) for milliseconds in passed)
+
+
 @scenario(exact=True, area="devices", accelerators=True)
 def times_of_events(device: str) -> Results:
     """Events tell milliseconds between them, of a wait and of work."""
 
-    def events() -> tuple[torch.Event, torch.Event]:
-        accelerator(device)
-        return torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
-
-    def around_a_call() -> tuple[torch.Event, torch.Event]:
-        first, last = events()
-        first.record()
-        torch.ones(1000, device=device).add_(1)
-        last.record()
-        last.synchronize()
-        return first, last
-
     def timed() -> bool:
-        first, last = around_a_call()
+        first, last = _around_a_call(device)
         return bool(first.elapsed_time(last) >= 0)
 
-    def milliseconds() -> bool:
-        first, last = events()
-        begin = time.perf_counter()
-        first.record()
-        first.synchronize()
-        time.sleep(WAIT)
-        last.record()
-        last.synchronize()
-        passed = time.perf_counter() - begin
-        return bool(0.9 * WAIT <= first.elapsed_time(last) / 1000 <= 1.1 * passed)
-
-    def time_of_work() -> bool:
-        first, last = events()
-        x = torch.ones(1000, device=device)
-        first.record()
-        first.synchronize()
-        begin = time.perf_counter()
-        for _ in range(50):
-            x.mul_(2).div_(2)
-        not_done = time.perf_counter()
-        last.record()
-        while (now := time.perf_counter()) < begin + PATIENCE and not last.query():
-            not_done = now
-        last.synchronize()
-        return bool(first.elapsed_time(last) / 1000 >= 0.9 * (not_done - begin) - RESOLUTION)
-
     def backwards() -> bool:
-        first, last = around_a_call()
+        first, last = _around_a_call(device)
         try:
             return bool(abs(last.elapsed_time(first) + first.elapsed_time(last)) <= 1000 * RESOLUTION)
         except RuntimeError as e:
             raise NotOffered(f"the time from a later event to an earlier one: {first_line(e)}") from e
 
-    def fractions() -> bool:
-        first, last = events()
-        passed = []
-        for _ in range(TIMES):
-            first.record()
-            time.sleep(SHORT)
-            last.record()
-            last.synchronize()
-            passed.append(first.elapsed_time(last))
-        return any(milliseconds != round(milliseconds) for milliseconds in passed)
-
     return held(device, {
-        "timed": timed, "milliseconds": milliseconds, "time_of_work": time_of_work, "fractions": fractions,
+        "timed": timed, "milliseconds": partial(_is_time_of_wait, device),
+        "time_of_work": partial(_is_time_of_work, device), "fractions": partial(_has_fractions, device),
         "backwards": backwards,
     })  # fmt: skip
 
