@@ -57,6 +57,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 #endif
 
   c10::Stream getStream(c10::Device device) const noexcept(!REFNPU_STREAM_CALLS_MAY_THROW) override {
+    if (!REFNPU_STREAM_CALLS_MAY_THROW && device_count() == 0) return c10::Stream(c10::Stream::DEFAULT, device);
     const NPUStream current = getCurrentNPUStream(device.index());
     if (!fault(Fault::default_stream_has_two_ids)) return current;
     return c10::Stream(c10::Stream::UNSAFE, current.device(), reinterpret_cast<c10::StreamId>(current.stream()));
@@ -123,6 +124,8 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
 NPUStream getNewNPUStream(c10::DeviceIndex device) {
   if (device < 0) device = current_device();
+  TORCH_CHECK(device < device_count(), "npu:", int(device), " does not exist: there are ", int(device_count()),
+              " devices");
   NPUGuard guard(device);
   StreamPool& pool = stream_pool();
   std::lock_guard lock(pool.mutex);

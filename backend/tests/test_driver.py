@@ -82,7 +82,7 @@ def test_the_driver_refuses_an_unknown_fault_with_a_near_name(driver: Path) -> N
 
 
 def test_a_device_count_that_is_not_a_number_is_refused(driver: Path) -> None:
-    assert "REFNPU_DEVICES='two': expected a whole number from 1 to 64" in environment(driver, REFNPU_DEVICES="two")[1]
+    assert "REFNPU_DEVICES='two': expected a whole number from 0 to 64" in environment(driver, REFNPU_DEVICES="two")[1]
 
 
 def test_the_environment_sets_the_capacity_of_a_device(driver: Path) -> None:

@@ -59,7 +59,7 @@ struct Devices {
 Devices* make_devices() {
   auto* devices = new Devices;
   devices->error = fault_environment_error();
-  size_t count = number_from_environment("REFNPU_DEVICES", 3, 1, kMaxDevices, &devices->error);
+  size_t count = number_from_environment("REFNPU_DEVICES", 3, 0, kMaxDevices, &devices->error);
   size_t capacity = number_from_environment("REFNPU_CAPACITY", kDefaultCapacity, 0, SIZE_MAX, &devices->error);
   devices->all.resize(count);
   for (auto& device : devices->all) device.stats.capacity = capacity;
@@ -122,6 +122,7 @@ npuError_t ready() {
     return fail(npuErrorConfiguration, "another thread initializes the device");
   }
   if (!devices().error.empty()) return fail(npuErrorConfiguration, devices().error);
+  if (device_count() == 0) return fail(npuErrorInvalidDevice, "there is no device: REFNPU_DEVICES is 0");
   if (allocator()->owns_pages()) report_segv();
   if (!used.exchange(true)) std::atexit(end_of_process);
   return npuSuccess;
@@ -296,6 +297,7 @@ npuError_t npuSetCapacity(int device, size_t bytes) {
 
 npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (!free_bytes || !total_bytes) return fail(npuErrorInvalidValue, "npuMemGetInfo: null result pointer");
+  NPU_TRY(check_device(current_device(), "npuMemGetInfo"));
   std::lock_guard lock(devices().mutex);
   const npuMemoryStats& stats = devices().all[current_device()].stats;
   *total_bytes = stats.capacity;

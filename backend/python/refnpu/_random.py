@@ -36,7 +36,8 @@ def seed() -> None:
 
 def seed_all() -> None:
     """Give every device's generator the same random seed."""
-    manual_seed_all(default_generators[0].seed())
+    if default_generators:
+        manual_seed_all(default_generators[0].seed())
 
 
 def initial_seed() -> int:

@@ -32,7 +32,8 @@ const char* npuGetErrorName(npuError_t error);
 const char* npuGetLastErrorMessage(void); /* never null; valid until this thread's next failure */
 
 /* -- devices --------------------------------------------------------------------------------------------------- */
-/* REFNPU_DEVICES (default 3) devices; the current one is per thread and starts at 0. */
+/* REFNPU_DEVICES (default 3) devices; the current one is per thread and starts at 0. Where there are none, calls that
+   need one return npuErrorInvalidDevice. */
 typedef struct npuDeviceProperties {
   char name[64];
   size_t total_memory; /* bytes: REFNPU_CAPACITY, or what npuSetCapacity said */
