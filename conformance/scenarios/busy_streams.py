@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import torch
 
@@ -22,6 +23,7 @@ TAKEN = 16  # tensors that would get memory which is given back too early
 LACKING = "doesn't support"
 
 Part = Callable[[str], torch.Tensor]
+Result = TypeVar("Result")
 
 
 def results_of_parts(device: str, *parts: Part) -> Results:
@@ -29,8 +31,8 @@ def results_of_parts(device: str, *parts: Part) -> Results:
     return {part.__name__.strip("_"): offered(partial(with_streams, part, device)) for part in parts}
 
 
-def with_streams(part: Part, device: str) -> torch.Tensor:
-    """Return the tensor of a part. Raises NotOffered if the device has no streams, or no events."""
+def with_streams(part: Callable[[str], Result], device: str) -> Result:
+    """Return the result of a part. Raises NotOffered if the device has no streams, or no events."""
     try:
         return part(device)
     except RuntimeError as e:

@@ -1,0 +1,145 @@
+"""Ops that are called at the same time: workspaces and plans that calls share are found."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import at_once
+from conformance.scenarios.kinds_of_ops import CALLS, alone, are_alike, operands
+from conformance.scenarios.model import Broken, NotOffered, Results
+
+# The switch interval stays changed, and a thread may wait for ever.
+pytestmark = pytest.mark.forked
+
+CUMSUM, NEG, MAIN = torch.Tensor.cumsum, torch.neg, threading.get_ident()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """The results of all calls alone."""
+    wanted, lacking = at_once.results_alone("cpu")
+    assert not lacking
+    torch.save(wanted, tmp_path / "wanted")
+    return str(tmp_path / "wanted")
+
+
+def broken(results: Results) -> set[str]:
+    return {name for name, one in results.items() if isinstance(one, Broken)}
+
+
+@pytest.mark.parametrize("kind", at_once.PROCESSES)
+def test_calls_of_threads_that_share_nothing_are_right(kind: str, file: str) -> None:
+    found = at_once.work_of_threads("cpu", kind, "one_stream", file)
+    assert found.keys() == CALLS.keys()
+    assert broken(found) == set()
+
+
+def _in_one_workspace() -> Callable[[torch.Tensor, int], torch.Tensor]:
+    kept = {}
+
+    def cumsum(x: torch.Tensor, dim: int) -> torch.Tensor:
+        kept["sums"] = CUMSUM(x, dim)
+        time.sleep(0.01)
+        return kept["sums"]
+
+    return cumsum
+
+
+def test_a_workspace_of_all_threads_is_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "cumsum", _in_one_workspace())
+    found = at_once.work_of_threads("cpu", "same", "one_stream", file)
+    assert broken(found) == {"cumsum", "cumsum_of_vector"}
+    assert found["cumsum"] == Broken(("# 4 threads of a new process make this call at once", "x.cumsum(1)"), 1, None)
+
+
+def test_a_plan_of_another_thread_is_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    last: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
+
+    def planned(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+        def call(x: torch.Tensor) -> torch.Tensor:
+            last["plan"] = op
+            time.sleep(0.05)
+            return last["plan"](x)
+
+        return call
+
+    for name in ("exp", "sin", "neg"):
+        monkeypatch.setattr(torch, name, planned(getattr(torch, name)))
+    assert broken(at_once.work_of_threads("cpu", "same", "one_stream", file)) == set()
+    found = broken(at_once.work_of_threads("cpu", "mixed", "one_stream", file))
+    assert found
+    assert found <= {"exp", "sin", "neg"}
+
+
+def test_a_call_that_other_threads_keep_from_working_is_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = list[bool]()
+
+    def neg(x: torch.Tensor) -> torch.Tensor:
+        if running:
+            raise RuntimeError("the device is busy")
+        running.append(True)
+        time.sleep(0.01)
+        running.clear()
+        return NEG(x)
+
+    monkeypatch.setattr(torch, "neg", neg)
+    found = at_once.work_of_threads("cpu", "same", "one_stream", file)
+    assert broken(found) == {"neg"}
+    assert isinstance(found["neg"], Broken)
+    assert found["neg"].error == ("RuntimeError", "the device is busy")
+
+
+def test_threads_that_wait_for_each_other_are_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_once, "PATIENCE", 0.5)
+    monkeypatch.setattr(torch, "exp", lambda _: time.sleep(60))
+    with pytest.raises(RuntimeError, match="4 threads that call ops at once have not ended"):
+        at_once.work_of_threads("cpu", "same", "one_stream", file)
+
+
+def test_a_call_that_is_not_offered_alone_is_asked_of_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_this_process(_: str, work: Any, arguments: list[tuple[Any, ...]]) -> list[Results]:
+        if arguments[0][2] == "own_streams":
+            raise NotOffered("streams")
+        return [dict.fromkeys(torch.load(arguments[0][3]), torch.tensor(True))]
+
+    def refused(_: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("no kernel for neg")
+
+    monkeypatch.setattr(at_once, "results_of", in_this_process)
+    monkeypatch.setattr(torch, "neg", refused)
+    found = at_once.calls_of_threads("cpu:0")
+    assert str(found["one_stream.same.neg"]) == "neg alone: no kernel for neg"
+    assert {name for name, one in found.items() if isinstance(one, NotOffered)} == {
+        "own_streams", "one_stream.same.neg", "one_stream.mixed.neg",
+    }  # fmt: skip
+    of_one_stream = {name for name in at_once.calls_of_threads("cpu") if name.startswith("one_stream")}
+    assert found.keys() == {*of_one_stream, "own_streams"}
+
+
+def test_calls_on_two_streams_that_share_nothing_are_right() -> None:
+    assert broken(at_once.calls_on("cpu")) == set()
+
+
+def test_a_workspace_of_two_streams_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = torch.empty(0)
+
+    def cumsum(x: torch.Tensor, dim: int) -> torch.Tensor:
+        return torch.cumsum(
+            x, dim, out=workspace.resize_(x.shape)
+        )  # as on a stream that has not come to the copy out of it
+
+    monkeypatch.setattr(torch.Tensor, "cumsum", cumsum)
+    assert broken(at_once.calls_on("cpu")) == {"cumsum", "cumsum_of_vector"}
+
+
+def test_the_results_of_two_operands_differ() -> None:
+    given = [operands("cpu", i, at_once.ROWS) for i in (0, 1)]
+    found = {name: [made for one in given if isinstance(made := alone(name, one), list)] for name in CALLS}
+    assert {name for name, (one, other) in found.items() if not are_alike(one, one) or are_alike(one, other)} == set()
