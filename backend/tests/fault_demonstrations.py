@@ -2329,6 +2329,23 @@ if d == "npu":
             if children[-1] == 0:
                 os._exit(root_of_last_two(rank, folder + "/store"))
         result = [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]""",
+    "gemm_workspace_of_all_calls": """
+from threading import Barrier, Thread
+
+result, together = {}, Barrier(2)
+
+def multiply(i):
+    x = torch.full((8, 512), float(i), device=d)
+    for turn in range(5):
+        together.wait()
+        result[i, turn] = (x @ x.t()).sum().item()
+
+threads = [Thread(target=multiply, args=(i,)) for i in range(2)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+result = sorted(result.items())""",
 }
 
 

@@ -198,6 +198,7 @@ FINDS = {
     "scaler_growth_survives_overflow": "training:scaled_gradients",
     "group_root_counted_in_world": "subgroups:ranks_in_subgroups",
     "group_result_to_start_of_storage": "groups:collectives_of_two_processes",
+    "gemm_workspace_of_all_calls": "at_once:calls_of_threads",
 }
 
 # As above, where the correct device refuses what the scenario needs.
