@@ -13,6 +13,7 @@
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "aten/workspace_faults.h"
 #include "refnpu/allocator.h"
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
@@ -66,6 +67,7 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
   const Rows<2> rows = rows_of<2>({input, out}, at::maybe_wrap_dim(dim, self.dim()));
   if (fault(Fault::thread_keeps_block)) keep_block_of_thread();
   launch("scan_total", [=] { scan_total(rows, op); });
+  if (op == Scan::sum && fault(Fault::scan_workspace_of_all_streams)) pass_through_workspace_of_thread(out);
   const bool of_int32 = self.scalar_type() == at::kInt && out.scalar_type() == at::kLong;
   if (of_int32 && fault(Fault::scan_of_int32_wraps)) out.copy_(out.to(at::kInt));
 }

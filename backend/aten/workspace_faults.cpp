@@ -33,4 +33,9 @@ void pass_through_one_workspace(const at::Tensor& out) {
   pass_through(workspace.data(), out);
 }
 
+void pass_through_workspace_of_thread(const at::Tensor& out) {
+  thread_local auto* workspace = new Workspace;  // work of the thread may be queued when it ends
+  pass_through(workspace->data(), out);
+}
+
 }  // namespace refnpu

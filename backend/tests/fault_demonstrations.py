@@ -2346,6 +2346,18 @@ for each in threads:
 for each in threads:
     each.join()
 result = sorted(result.items())""",
+    "scan_workspace_of_all_streams": """
+result = [1.0, 2.0]
+if d == "npu":
+    from refnpu.testing import late
+
+    x, made = [torch.full((1,), float(i), device=d) for i in (1, 2)], []
+    with late():
+        for each in x:
+            with torch.npu.stream(torch.npu.Stream()):
+                made.append(each.cumsum(0))
+        torch.npu.synchronize()
+        result = [each.item() for each in made]""",
 }
 
 

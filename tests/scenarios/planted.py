@@ -38,6 +38,7 @@ FOUND_WHEN_LATE = {
     "synchronize_holds_gil": "waits:threads_run_meanwhile",
     "item_on_default_stream": "walks:tensors_on_streams",
     "context_of_first_device_alone": "streams:gradients_of_streams",
+    "scan_workspace_of_all_streams": "at_once:calls_on_two_streams",
 }
 # fault: a scenario that finds it where work is recorded
 FOUND_WHEN_RECORDED = {
