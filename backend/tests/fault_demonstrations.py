@@ -2358,6 +2358,23 @@ if d == "npu":
                 made.append(each.cumsum(0))
         torch.npu.synchronize()
         result = [each.item() for each in made]""",
+    "plan_published_before_it_is_filled": """
+from threading import Barrier, Thread
+
+result, together = [], Barrier(2)
+
+def compute():
+    x = torch.full((64,), 3.0, device=d)
+    for name in ("exp", "sin", "cos", "tan", "erf", "sqrt"):
+        together.wait()
+        result.append(round(getattr(x, name)().sum().item(), 3))
+
+threads = [Thread(target=compute) for _ in range(2)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+result.sort()""",
 }
 
 

@@ -199,6 +199,7 @@ FINDS = {
     "group_root_counted_in_world": "subgroups:ranks_in_subgroups",
     "group_result_to_start_of_storage": "groups:collectives_of_two_processes",
     "gemm_workspace_of_all_calls": "at_once:calls_of_threads",
+    "plan_published_before_it_is_filled": "at_once:calls_of_threads",
 }
 
 # As above, where the correct device refuses what the scenario needs.
