@@ -1,6 +1,11 @@
 // Builds the launch of a pointwise kernel.
 #include "aten/elementwise.h"
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -39,6 +44,17 @@ unsigned set_of(DType dtype) {
   }
 }
 
+const std::thread::id main_thread = std::this_thread::get_id();  // that which loads the library
+
+// The fault of a cache of one plan, for each number of operands and each dtype, that threads use without a lock.
+Row last_planned(const Pointwise& what, int operands) {
+  static std::array<std::atomic<Row>, size_t{1} << 16> kept;
+  auto& last = kept[size_t(operands) << 12 | size_t(what.common) << 1 | size_t(what.predicate)];
+  last = what.row;
+  if (std::this_thread::get_id() != main_thread) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return last;
+}
+
 bool is_small_float(DType dtype) { return size_of(dtype) <= 2 && is_floating_dtype(dtype); }
 
 // The dtype that input k counts as.
@@ -54,6 +70,7 @@ DType seen_as(const at::TensorIteratorBase& iter, const Nest<N>& nest, const Poi
 template <int N>
 void launch_operands(const at::TensorIteratorBase& iter, const Pointwise& what) {
   Elementwise<N> kernel{.nest = nest_of<N>(iter), .seen = {}, .computed = {}, .row = what.row, .params = what.params};
+  if (fault(Fault::last_plan_kept_without_lock)) kernel.row = last_planned(what, N);
   const DType computed = compute_dtype(what.common);
   if (what.predicate && fault(Fault::comparison_out_written_as_bytes)) kernel.nest.dtypes[0] = DType::b8;
   kernel.seen[0] = what.predicate ? DType::b8 : what.common;

@@ -2375,6 +2375,23 @@ for each in threads:
 for each in threads:
     each.join()
 result.sort()""",
+    "last_plan_kept_without_lock": """
+from threading import Barrier, Thread
+
+result, together = {}, Barrier(2)
+
+def compute(name):
+    x = torch.full((64,), 3.0, device=d)
+    for turn in range(5):
+        together.wait()
+        result[name, turn] = round(getattr(x, name)().sum().item(), 3)
+
+threads = [Thread(target=compute, args=(name,)) for name in ("exp", "neg")]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+result = sorted(result.items())""",
 }
 
 

@@ -200,6 +200,7 @@ FINDS = {
     "group_result_to_start_of_storage": "groups:collectives_of_two_processes",
     "gemm_workspace_of_all_calls": "at_once:calls_of_threads",
     "plan_published_before_it_is_filled": "at_once:calls_of_threads",
+    "last_plan_kept_without_lock": "at_once:calls_of_threads",
 }
 
 # As above, where the correct device refuses what the scenario needs.
