@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -47,6 +47,8 @@ class Backend(Protocol):
     # Optional: whether a process cannot use the device any more once a kernel has failed, as with CUDA. Bad arguments
     # may then end so. Without it, a device that is lost by an error is at fault.
     sticky_errors: bool
+    # Optional: variables of the environment that hide all devices from a process, as on a machine without them.
+    hidden_by: Mapping[str, str]
     # Optional: CPU threads of the processes that run cells. Without it: 1. With more, ``isolation`` must be "spawn".
     threads: int
 
@@ -135,6 +137,7 @@ class Capabilities:
         self.keeps_subnormals: bool | None = getattr(backend, "keeps_subnormals", None)
         self.subnormals: tuple[str, ...] = ()  # where the adapter does not say it: the dtypes whose are kept
         self.sticky_errors = bool(getattr(backend, "sticky_errors", False))
+        self.hidden_by: dict[str, str] = dict(getattr(backend, "hidden_by", {}))
         self.threads = int(getattr(backend, "threads", 1))
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from conformance.adapters.model import ShippedAdapter
 
 
@@ -13,6 +15,7 @@ class Adapter(ShippedAdapter):
 
     NAME, DEVICE = "cuda", "cuda:0"
     sticky_errors = True
+    hidden_by: ClassVar[dict[str, str]] = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     INSTALL = "install a build of torch with CUDA (https://pytorch.org/get-started) on a machine with an NVIDIA GPU"
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from types import ModuleType
 from conformance.backends import Capabilities
 from conformance.explain import both_runs
 from conformance.judging import programs
-from conformance.scenarios import model
+from conformance.scenarios import hidden_devices, model
 from conformance.scenarios.model import Scenario
 
 _OWN = "conformance"
@@ -35,10 +35,15 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
         "from __future__ import annotations",
         # torch first: a backend that torch loads by itself cannot be imported before it
         "" if backend.module == "torch" else f"import torch\n\nimport {backend.module}  # loads the device",
-        _code(model), *_helpers(module), _code(module), _code(both_runs),
+        _code(model), *_helpers(module), _code(module), _code(both_runs), _told(module, backend),
         f'if __name__ == "__main__":\n    main({arguments})',
     ]  # fmt: skip
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _told(module: ModuleType, backend: Capabilities) -> str:
+    """Return what the module has to know of the adapter, "" if that is nothing."""
+    return f"HIDDEN_BY[{backend.kind!r}] = {backend.hidden_by!r}" if module is hidden_devices else ""
 
 
 def _bound() -> float:

@@ -27,6 +27,7 @@ from conformance.scenarios import (
     graphs,
     groups,
     handles,
+    hidden_devices,
     importing,
     loading,
     long_draws,
@@ -67,11 +68,11 @@ from conformance.support.suggestions import unknown
 MODULES = (
     at_once, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults,
     device_names, devices, distributed, drawn_collectives, endings, exchange, exporting, first_uses, flat_tensors,
-    flex_attention, forms, generators, gradient_calls, graphs, groups, handles, importing, loading, long_draws,
-    masks, memory_needed, memory_numbers, millions, model_parallel, module_streams, modules, named_methods,
-    not_current, operands, parallel, profiling, python_values, queries, seeding, serialization, sharing,
-    storage_objects, storages, stream_handles, streams, subgroups, threads, training, transfers, user_kernels,
-    user_ops, waits, walks,
+    flex_attention, forms, generators, gradient_calls, graphs, groups, handles, hidden_devices, importing, loading,
+    long_draws, masks, memory_needed, memory_numbers, millions, model_parallel, module_streams, modules,
+    named_methods, not_current, operands, parallel, profiling, python_values, queries, seeding, serialization,
+    sharing, storage_objects, storages, stream_handles, streams, subgroups, threads, training, transfers,
+    user_kernels, user_ops, waits, walks,
 )  # fmt: skip
 
 

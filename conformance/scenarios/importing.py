@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -25,7 +26,7 @@ random.seed(3)
 torch.manual_seed(3)
 random_before = random.getstate()
 try:
-    importlib.import_module(module)
+    imported = importlib.import_module(module)
 except ImportError:
     sys.exit()  # without facts
 
@@ -79,6 +80,13 @@ def fact(code):
         return f"{type(e).__name__}: {next(iter(str(e).splitlines()), '')}"
 
 
+def refused(call):
+    try:
+        return f"no error: {type(call()).__name__}"
+    except (RuntimeError, AssertionError, ValueError) as e:
+        return "refused" if str(e) else f"{type(e).__name__} without a message"
+
+
 def kind_of_error(call):
     try:
         call()
@@ -89,7 +97,10 @@ def kind_of_error(call):
 x = torch.arange(6.0).view(2, 3)
 values = [x, x.t(), x.half(), x.to(torch.complex64), torch.nn.Parameter(x), x[:0], x > 2, x[:, 1], x.double()]
 layer = torch.nn.Linear(3, 2)
-found = {name: fact(code) for name, code in json.loads(facts).items()}
+found = {}
+for name, code in json.loads(facts).items():
+    pathlib.Path(file + ".at").write_text(name)
+    found[name] = fact(code)
 pathlib.Path(file).write_text(json.dumps(found))
 """
 
@@ -160,25 +171,34 @@ def _alike(module: str, name: str, found: str, wanted: str) -> torch.Tensor | Br
     return Broken((f"import {module}", line), 1, None)
 
 
-def facts_of(module: str) -> dict[str, str]:
-    """Return the values of all facts, or their errors, in a new process that imports a module, and what it prints.
+def facts_of(module: str, facts: dict[str, str] = FACTS, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the values of facts, or their errors, in a new process that imports a module, and what it prints.
 
-    Raises NotOffered if the process cannot import the module, and AssertionError if it dies or does not end.
+    The process has the given variables besides those of this one. Raises NotOffered if it cannot import the module, and
+    AssertionError if it dies or does not end.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "facts"
-        command = [sys.executable, "-c", _ASK, str(file), module, json.dumps(FACTS)]
-        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        command = [sys.executable, "-c", _ASK, str(file), module, json.dumps(facts)]
+        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **(variables or {})}
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False
             )
         except subprocess.TimeoutExpired as e:
-            raise AssertionError(f"a process that imports {module} has not ended within {SECONDS:.0f} s") from e
+            at = _last_asked(file)
+            raise AssertionError(f"a process that imports {module} has not ended within {SECONDS:.0f} s{at}") from e
         if done.returncode:
             last = (done.stderr.strip().splitlines() or [""])[-1]
-            raise AssertionError(f"a process that imports {module} ended with {done.returncode}: {last}")
+            at = _last_asked(file)
+            raise AssertionError(f"a process that imports {module} ended with {done.returncode}{at}: {last}")
         if not file.exists():
             raise NotOffered(f"the import of {module} in a new process")
         found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
         return found | {"output": repr(done.stdout)}
+
+
+def _last_asked(file: Path) -> str:
+    """Return which fact a process was asked for last, "" if it was asked for none."""
+    asked = Path(f"{file}.at")
+    return f", asked for {asked.read_text(encoding='utf-8')}" if asked.exists() else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import refnpu
 from refnpu import _C, _build_info
@@ -22,6 +22,7 @@ class Adapter:
     name = "refnpu"
     device = "npu:0"
     keeps_subnormals = True
+    hidden_by: ClassVar[dict[str, str]] = {"REFNPU_DEVICES": "0"}
 
     def route_counters(self) -> tuple[int, int]:
         """(native calls, fallback calls) since the process started."""
