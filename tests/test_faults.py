@@ -518,6 +518,7 @@ FOUND_ELSEWHERE = {
     "gemm_workspace_of_all_calls": "the scenario at_once:calls_of_threads",
     "plan_published_before_it_is_filled": "the scenario at_once:calls_of_threads",
     "last_plan_kept_without_lock": "the scenario at_once:calls_of_threads",
+    "import_needs_a_device": "the scenario hidden_devices:programs_without_a_device",
     "draws_of_threads_unlocked": "the scenario long_draws:threads_draw_apart",
     "profiler_merges_streams": "the scenario profiling:streams_of_kernels",
     "npu_method_stays_on_device": "the scenario named_methods:methods_named_after_the_device",

@@ -2392,6 +2392,15 @@ for each in threads:
 for each in threads:
     each.join()
 result = sorted(result.items())""",
+    "import_needs_a_device": """
+import os
+import subprocess
+import sys
+
+result = 0
+if d == "npu":
+    without = {**os.environ, "REFNPU_DEVICES": "0"}
+    result = subprocess.run([sys.executable, "-c", "import refnpu"], env=without, capture_output=True).returncode""",
 }
 
 

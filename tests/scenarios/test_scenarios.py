@@ -201,6 +201,7 @@ FINDS = {
     "gemm_workspace_of_all_calls": "at_once:calls_of_threads",
     "plan_published_before_it_is_filled": "at_once:calls_of_threads",
     "last_plan_kept_without_lock": "at_once:calls_of_threads",
+    "import_needs_a_device": "hidden_devices:programs_without_a_device",
 }
 
 # As above, where the correct device refuses what the scenario needs.

@@ -51,6 +51,8 @@ def install() -> None:
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _sharing.install()
     torch.serialization.register_package(19, _tag_without_index, _left_on_host)
+    if _C.fault("import_needs_a_device"):
+        get_device_name(0)
     if _C.fault("import_draws_on_host"):
         torch.rand(1)
     if _C.faults():  # a build without faults leaves torch's method alone
