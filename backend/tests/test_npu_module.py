@@ -143,6 +143,28 @@ for index in range(3):
     assert done.stdout.split() == ["True", "True", "False"], done.stderr
 
 
+def test_where_there_is_no_device_what_needs_one_raises(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+import refnpu, torch
+torch.manual_seed(1)
+torch.npu.seed_all()
+print(torch.npu.is_available(), torch.npu.device_count())
+calls = [
+    lambda: torch.ones(1, device="npu"), lambda: torch.zeros(2, device="npu:0"), lambda: torch.Stream("npu"),
+    lambda: torch.ones(1).pin_memory(), torch.npu.mem_get_info, lambda: torch.npu.set_device(0),
+]
+for call in calls:
+    try:
+        print("no error", call())
+    except RuntimeError as e:
+        print("device" in str(e))
+"""
+    done = python(script, REFNPU_DEVICES="0")
+    assert done.stdout.split() == ["False", "0", *["True"] * 6], done.stderr
+
+
 def test_a_separate_generator_of_the_device_can_be_used() -> None:
     generator = torch.Generator(device="npu")
     generator.manual_seed(11)
