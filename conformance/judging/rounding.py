@@ -15,6 +15,8 @@ from conformance.vocabulary import Fact
 
 # So many different numbers, at least, are to be rounded.
 _NUMBERS = 128
+# A number nearer to one of the dtype than this part of a unit tells no direction: a cut leaves it where rounding does.
+_NEAR = 1 / 16
 # Of the elements that differ from CPU's, or from the reference, so many lie on one side of it.
 _ONE_SIDED = 0.98
 # Rounded to the nearest number, no element is off by more than half a unit; in one direction, half of them are.
@@ -31,7 +33,7 @@ def may_be_directed(expected: torch.Tensor, actual: torch.Tensor) -> bool:
         return False
     theirs, ours = widen(expected).flatten(), widen(actual).flatten()
     differ = (ours != theirs) & ours.isfinite() & theirs.isfinite()
-    if float(differ.double().mean()) < _OFTEN:
+    if int(differ.sum()) < _NUMBERS * _OFTEN:
         return False
     return any(float(s.gt(0).double().mean()) >= _ONE_SIDED for s in _along((ours - theirs)[differ], theirs[differ]))
 
@@ -41,13 +43,13 @@ def directed(expected: torch.Tensor, actual: torch.Tensor, wide: torch.Tensor) -
     theirs, ours, true = (widen(t).flatten() for t in (expected, actual, wide))
     info = torch.finfo(expected.dtype)
     judged = true.isfinite() & ours.isfinite() & theirs.isfinite() & (true.abs() >= info.tiny)
-    judged &= true != true.to(expected.dtype).double()  # the others are not rounded
+    unit = torch.ldexp(torch.tensor(info.eps, dtype=torch.float64), true.abs().log2().floor())
+    judged &= (true - true.to(expected.dtype).double()).abs() > _NEAR * unit
     true, order = true[judged].sort()
     true, order = (t[_first_of_equal(true)] for t in (true, order))
     if true.numel() < _NUMBERS:
         return None
-    unit = torch.ldexp(torch.tensor(info.eps, dtype=torch.float64), true.abs().log2().floor())
-    ours, theirs = (((t[judged][order] - true) / unit) for t in (ours, theirs))
+    ours, theirs = ((t[judged][order] - true) / unit[judged][order] for t in (ours, theirs))
     for name, off, of_cpu in zip(_DIRECTIONS, _along(ours, true), _along(theirs, true), strict=True):
         one_sided = _share(off > 0) >= _ONE_SIDED and _share(off > _FAR) >= _OFTEN
         if one_sided and _share(of_cpu > 0) <= _TWO_SIDED:

@@ -49,6 +49,21 @@ def test_a_result_that_is_cut_fails_and_one_that_is_rounded_passes(name: str, op
     assert not judged(op, lambda x: op(x.double()).to(x.dtype), name, dtype).mismatches
 
 
+@pytest.mark.parametrize("op", [torch.exp, torch.tanh, torch.sigmoid], ids=lambda op: op.__name__)
+def test_results_that_are_cut_are_found_among_many_that_need_no_rounding(op: Op) -> None:
+    """Of all bit patterns, most give 0, 1, NaN, an infinity or nearly the argument."""
+    every = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    cpu, wide = op(every.float()).bfloat16(), op(every.double())
+    off = cut(op)(every)
+    assert (off != cpu).float().mean() < 0.1
+    assert may_be_directed(cpu, off)
+    found = directed(cpu, off, wide)
+    assert found
+    assert found["direction"] == "toward zero"
+    assert not may_be_directed(cpu, cpu)
+    assert directed(cpu, cpu, wide) is None
+
+
 def test_a_result_in_float32_may_lie_on_one_side() -> None:
     assert not judged(torch.exp, lambda x: torch.exp(x) * (1 - 2**-23), "exp", torch.float32).mismatches
 
