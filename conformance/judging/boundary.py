@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from conformance.records import Boundary
@@ -12,25 +13,36 @@ _AROUND = 70  # sizes tried from the smallest failing one on, to tell a rule fro
 _MODULI = (2, 4, 8, 16, 32, 64)
 
 
-def search(fails: Fails, size: int) -> Boundary:
+class _OutOfTimeError(Exception):
+    pass
+
+
+def search(fails: Fails, size: int, in_time: Callable[[], bool] = lambda: True) -> Boundary | None:
     """Return the smallest size that fails, and the rule, of a case that fails at ``size``.
 
     The smallest is exact if all larger sizes fail, or if the sizes fail by their remainder. Makes about a hundred calls
-    of ``fails``.
+    of ``fails``, and none once ``in_time`` is false: then there is no rule, or, before the smallest is known, None.
     """
     tried: dict[int, bool] = {size: True}
 
     def asked(n: int) -> bool:
         if n not in tried:
+            if not in_time():
+                raise _OutOfTimeError
             tried[n] = fails(n)
         return tried[n]
 
-    smallest = _smallest(asked, size)
+    try:
+        smallest = _smallest(asked, size)
+    except _OutOfTimeError:
+        return None
     passes = max((n for n, failed in tried.items() if not failed and n < smallest), default=0)
-    for n in range(smallest + 1, min(smallest + _AROUND, size)):
-        asked(n)
+    around = range(smallest + 1, min(smallest + _AROUND, size))
+    with contextlib.suppress(_OutOfTimeError):
+        for n in around:
+            asked(n)
     above = {n: failed for n, failed in tried.items() if n >= smallest}
-    modulus, multiples = _rule(above)
+    modulus, multiples = _rule(above) if all(n in tried for n in around) else (0, False)
     passing = sorted(n for n, failed in above.items() if not failed)
     return Boundary(smallest, passes, size, modulus, multiples, () if modulus else tuple(passing[:3]))
 

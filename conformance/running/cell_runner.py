@@ -34,6 +34,9 @@ from conformance.torch_versions import print_stacks_of_deaths, settle_threads
 from conformance.torch_versions.compilers import load_decompositions
 from conformance.vocabulary import CellId, Status
 
+# Seconds for the search of the sizes at which a case fails: a hundred calls of a large case would be a timeout.
+_BOUNDARY_S = 10.0
+
 
 class CellRunner:
     """Runs the cells of one backend's plan (in a child of the runner)."""
@@ -243,7 +246,8 @@ def _boundary(judge: Judge, case: Case) -> Boundary | None:
         except Exception:  # noqa: BLE001 - a size at which the arguments do not fit
             return False
 
-    found = boundary.search(fails, largest)
+    end = time.monotonic() + _BOUNDARY_S
+    found = boundary.search(fails, largest, lambda: time.monotonic() < end)
     return None if judge.has_lost_device else found
 
 

@@ -37,6 +37,7 @@ def test_the_search_finds_that_every_size_fails() -> None:
 
 def test_the_search_reports_larger_sizes_that_pass() -> None:
     found = search(lambda n: n in (1024, 4097), 4097)
+    assert found
     assert (found.smallest, found.modulus, found.passing) == (1024, 0, (1025, 1026, 1027))
 
 
@@ -49,3 +50,16 @@ def test_the_search_below_65537_tries_fewer_than_120_sizes() -> None:
 
     search(fails, 65537)
     assert len(calls) == len(set(calls)) < 120
+
+
+@pytest.mark.parametrize("calls", [3, 20, 60])
+def test_the_search_ends_in_time_without_a_rule(calls: int) -> None:
+    tried: list[int] = []
+
+    def fails(n: int) -> bool:
+        tried.append(n)
+        return n > 256 and n % 8 != 0
+
+    found = search(fails, 65537, lambda: len(tried) < calls)
+    assert len(tried) == calls
+    assert found is None if calls == 3 else found and (found.smallest, found.modulus) == (257, 0)
