@@ -142,10 +142,15 @@ at::Tensor& div_out(const at::Tensor& self, const at::Tensor& other, at::Tensor&
   return out;
 }
 
+// The alpha of add and sub, but for the fault of one that is rounded to float32.
+at::Scalar taken(const at::Scalar& alpha) {
+  return alpha.isFloatingPoint() && fault(Fault::alpha_through_float) ? at::Scalar(double(alpha.to<float>())) : alpha;
+}
+
 at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {
   Structured<at::meta::structured_add_Tensor> op(out);
   op.meta(self, other, alpha);
-  Params params = params_of(alpha);
+  Params params = params_of(taken(alpha));
   if (fault(Fault::addition_of_bytes_saturates)) {
     if (op.common_dtype() == at::kByte) params = params_of(alpha, 0, 255);
     if (op.common_dtype() == at::kChar) params = params_of(alpha, -128, 127);
@@ -158,7 +163,7 @@ at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::S
 at::Tensor& sub_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {
   Structured<at::meta::structured_sub_Tensor> op(out);
   op.meta(self, other, alpha);
-  run("sub", op, Binary::sub, kField, params_of(alpha));
+  run("sub", op, Binary::sub, kField, params_of(taken(alpha)));
   op.finish();
   return out;
 }

@@ -47,6 +47,14 @@ void copy_into(const at::Tensor& slice, const at::Tensor& input) {
   launch("cat", [=] { move_elements(from, to); });
 }
 
+// The fault of a table of eight inputs, which are copied when it is full or when the last input has been entered: an
+// empty one is not. Returns how many inputs that are not empty are copied.
+int64_t copied_by_tables(const at::MaterializedITensorListRef& inputs) {
+  const auto filled = [](const at::Tensor& input) { return input.numel() > 0; };
+  const int64_t count = std::count_if(inputs.begin(), inputs.end(), filled);
+  return inputs.empty() || filled(inputs.back()) ? count : count / 8 * 8;
+}
+
 // The fault of an output that is taken for contiguous: its memory from the first element on.
 at::Tensor packed_over(const at::Tensor& out) {
   return out.as_strided(out.sizes(), c10::contiguous_strides(out.sizes()), out.storage_offset());
@@ -63,6 +71,7 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
     if (!is_skipped(input)) require_same_device("cat", {out, input});
   }
   int64_t offset = 0, left = int64_t(inputs.size());
+  int64_t copied = fault(Fault::cat_last_table_behind_empty) ? copied_by_tables(inputs) : left;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const at::Tensor& given = inputs[k];
     const at::Tensor& input = fault(Fault::cat_repeats_first_eight) ? one_of_eight(inputs, k) : given;
@@ -70,7 +79,8 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
     if (is_skipped(input) || dropped) continue;
     const int64_t length = input.size(planned.dim);
     const bool packed = !out.is_non_overlapping_and_dense() && fault(Fault::cat_out_strided_as_contiguous);
-    if (input.numel() > 0) copy_into((packed ? packed_over(out) : out).narrow(planned.dim, offset, length), input);
+    if (input.numel() > 0 && copied-- > 0)
+      copy_into((packed ? packed_over(out) : out).narrow(planned.dim, offset, length), input);
     offset += length;
   }
   return out;

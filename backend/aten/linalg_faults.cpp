@@ -1,8 +1,10 @@
 // The faults of decompositions and convolutions that the fallback serves.
+#include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
 
 #include <string_view>
+#include <tuple>
 
 #include "aten/host_call.h"
 #include "refnpu/fault.h"
@@ -32,10 +34,31 @@ void of_first_batch(HostCall& call) {
   call.run();
 }
 
+// An iteration ends for all matrices when it is exact enough for the one with the largest elements.
+void refine_for_largest_of_batch(HostCall& call) {
+  call.run();
+  const Tensor result = call.tensor(0);
+  if (result.dim() < 3 || result.numel() == 0 || result.is_complex()) return;
+  const Tensor largest = result.abs().amax({-2, -1}, /*keepdim=*/true);
+  const Tensor rough = result.to(at::kBFloat16).to(result.scalar_type());
+  result.copy_(at::where(largest.lt(largest.amax().div(64)), rough, result));
+}
+
+void take_vectors_of_float(HostCall& call) {
+  call.run();
+  const Tensor a = call.tensor("A");
+  if (a.scalar_type() != at::kDouble || call.tensor(1).numel() == 0) return;
+  const auto vectors = std::get<1>(at::linalg_eigh(a.to(at::kFloat), call.given("UPLO").toStringView()));
+  call.tensor(1).copy_(vectors);
+}
+
 constexpr Mistake kMistakesInAlgebra[] = {
     {Fault::eigenvectors_not_normalized, "aten::_linalg_eigh", &scale_to_largest_component},
     {Fault::svd_signs_of_left_side_alone, "aten::_linalg_svd", &make_first_row_positive},
     {Fault::depthwise_convolution_of_first_batch, "aten::convolution", &of_first_batch},
+    {Fault::solve_refined_for_largest_of_batch, "aten::_linalg_solve_ex", &refine_for_largest_of_batch},
+    {Fault::solve_refined_for_largest_of_batch, "aten::linalg_inv_ex", &refine_for_largest_of_batch},
+    {Fault::eigenvectors_of_double_in_float, "aten::_linalg_eigh", &take_vectors_of_float},
 };
 
 }  // namespace

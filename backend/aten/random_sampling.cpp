@@ -117,6 +117,7 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double
   at::Tensor out = self.mul(mask);
   const bool unscaled = self.requires_grad() && fault(Fault::dropout_scales_without_gradient);
   if (!unscaled && !fault(Fault::dropout_not_scaled)) out.mul_(scale);
+  if (fault(Fault::dropout_mask_drawn_again)) mask = at::empty_like(mask).bernoulli_(kept);
   if (self.requires_grad() && fault(Fault::dropout_saves_another_mask)) mask = mask.logical_not();
   return {out, mask};
 }

@@ -88,6 +88,16 @@ void with_ties_away(HostCall& call) {
   call.run();
 }
 
+bool has_channels_last(const Tensor& image) {
+  return image.dim() == 4 && image.is_contiguous(at::MemoryFormat::ChannelsLast) && !image.is_contiguous();
+}
+
+void from_start_of_channels_last(HostCall& call) {
+  const Tensor self = call.tensor("self");
+  if (has_channels_last(self)) call.change("self", self.as_strided(self.sizes(), self.strides(), 0));
+  call.run();
+}
+
 void with_scales_of_sizes(HostCall& call) {
   call.change("scales_h", {});
   call.change("scales_w", {});
@@ -110,6 +120,14 @@ void pool_windows_alike(HostCall& call) {
   const auto [values, indices] = at::max_pool2d_with_indices(self, kernels, strides);
   call.tensor(0).copy_(values);
   call.tensor(1).copy_(indices);
+}
+
+void leave_channels_after_eights(HostCall& call) {
+  call.run();
+  const Tensor self = call.tensor("self");
+  if (!has_channels_last(self) || self.size(1) < 8) return;
+  const int64_t whole = self.size(1) / 8 * 8;
+  call.tensor(0).narrow(1, whole, self.size(1) - whole).zero_();
 }
 
 void average_shorter_windows(HostCall& call) {
@@ -220,6 +238,8 @@ constexpr Mistake kMistakesInSampling[] = {
     {Fault::antialias_ignored, "aten::_upsample_bilinear2d_aa", &sample_without_filter},
     {Fault::antialias_ignored, "aten::_upsample_bicubic2d_aa", &sample_without_filter},
     {Fault::avg_pool_cut_window_divided_by_whole, "aten::avg_pool2d", &divide_by_whole_windows},
+    {Fault::avg_pool_of_channels_last_ignores_offset, "aten::avg_pool2d", &from_start_of_channels_last},
+    {Fault::nearest_upsampling_of_channels_in_eights, "aten::upsample_nearest2d", &leave_channels_after_eights},
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <numbers>
 
 #include "refnpu/fault.h"
 
@@ -94,7 +95,7 @@ struct FaultyHypot : torch::autograd::Function<FaultyHypot> {
 struct FaultyCelu : torch::autograd::Function<FaultyCelu> {
   static bool wanted() {
     return fault(Fault::celu_gradient_of_detached) || fault(Fault::celu_gradient_written_in_place) ||
-           fault(Fault::celu_gradient_in_given_memory);
+           fault(Fault::celu_gradient_in_given_memory) || fault(Fault::celu_gradient_of_halves_by_exp2);
   }
 
   static Tensor forward(AutogradContext* context, const Tensor& self, const Scalar& alpha) {
@@ -108,7 +109,9 @@ struct FaultyCelu : torch::autograd::Function<FaultyCelu> {
     const Tensor self = context->get_saved_variables()[0];
     const double alpha = context->saved_data["alpha"].toScalar().toDouble();
     const Tensor slope_at = fault(Fault::celu_gradient_of_detached) ? self.detach() : self;
-    const Tensor gradient = at::elu_backward(gradients[0], alpha, 1, 1 / alpha, false, slope_at);
+    const bool by_exp2 = self.element_size() == 2 && fault(Fault::celu_gradient_of_halves_by_exp2);
+    const double base = by_exp2 ? std::numbers::ln2 : 1;  // the logarithm of the base of the power
+    const Tensor gradient = at::elu_backward(gradients[0], alpha / base, 1, base / alpha, false, slope_at);
     if (gradients[0].is_contiguous() && fault(Fault::celu_gradient_in_given_memory)) {
       Tensor given = gradients[0];
       return {given.copy_(gradient), Tensor()};

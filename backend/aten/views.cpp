@@ -160,6 +160,8 @@ struct KeptScalar {
 };
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
+  if (self.scalar_type() == at::kDouble && fault(Fault::item_of_double_through_float))
+    return double(float(read_scalar(self).toDouble()));
   if (!fault(Fault::item_kept_by_version) || self.is_inference()) return read_scalar(self);
   thread_local KeptScalar kept;
   if (!kept.is_of(self)) {

@@ -23,6 +23,12 @@ T gelu_erf_backward(T g, T x) {
   return g * (cdf + x * pdf);
 }
 
+// The fault of a piece with the wrong sign.
+template <class T>
+T gelu_erf_backward_in_pieces(T g, T x) {
+  return x > T(-4) && x < T(-3.5) ? -gelu_erf_backward(g, x) : gelu_erf_backward(g, x);
+}
+
 template <class T>
 T gelu_tanh_backward(T g, T x) {
   constexpr T kBeta = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), kKappa = T(0.044715);
@@ -65,6 +71,8 @@ Row real_backward(Binary op) {
       return backward<T>(
           [](P p, T g, T y) { return y <= T(0) ? g * p.get<T>(2) * (y + p.get<T>(0)) : g * p.get<T>(1); });
     case Binary::gelu_erf_backward:
+      if (fault(Fault::gelu_gradient_sign_of_one_piece))
+        return backward<T>([](T g, T x) { return gelu_erf_backward_in_pieces(g, x); });
       return backward<T>([](T g, T x) { return gelu_erf_backward(g, x); });
     case Binary::gelu_tanh_backward:
       return backward<T>([](T g, T x) { return gelu_tanh_backward(g, x); });

@@ -1,6 +1,7 @@
 #include "kernels/elementwise.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/copy.h"
 #include "kernels/iterate.h"
@@ -35,12 +36,22 @@ Conversion plan_conversion(DType stored, DType seen, DType computed, bool is_out
   return plan;
 }
 
+// The fault of a cast that cuts the lower half of a float off.
+void cut_to_bfloat16(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(load<float>(from + i * from_stride));
+    store(to + i * to_stride, bfloat16::from_bits(uint16_t(bits >> 16)));
+  }
+}
+
 // A row whose operands need not be stored in the dtype that it wants.
 template <int N>
 class ConvertingRow {
  public:
   explicit ConvertingRow(const Elementwise<N>& op) : op_(op) {
     for (int k = 0; k < N; ++k) plans_[k] = plan_conversion(op.nest.dtypes[k], op.seen[k], op.computed[k], k == 0);
+    const bool to_bfloat16 = op.nest.dtypes[0] == DType::bf16 && op.computed[0] == DType::f32 && !plans_[0].inner;
+    if (N == 2 && to_bfloat16 && fault(Fault::unary_results_cut_to_bfloat16)) plans_[0].outer = cut_to_bfloat16;
   }
 
   void operator()(char* const* data, const int64_t* strides, int64_t n) {
@@ -93,7 +104,23 @@ void Elementwise<N>::operator()() const {
   if (N == 3 && fault(Fault::binary_broadcast_past_grid)) return run(broadcast_within_grid(nest));
   if (N == 3 && fault(Fault::binary_strides_of_six_dims)) return run(taken_for_dense_from(nest, 6));
   if (N == 4 && fault(Fault::ternary_expanded_in_between)) return run(carried_by_expanded(nest));
+  if (N == 3 && fault(Fault::binary_second_round_reads_first)) return run_in_rounds();
   run(nest);
+}
+
+// The fault of a loop of rounds over all cores, whose later rounds find the first operand of the first in the buffer.
+template <int N>
+void Elementwise<N>::run_in_rounds() const {
+  constexpr int64_t kRound = 1 << 20;
+  if (nest.ndim != 1 || nest.sizes[0] <= kRound) return run(nest);
+  for (int64_t begin = 0; begin < nest.sizes[0]; begin += kRound) {
+    Nest<N> round = nest;
+    round.sizes[0] = std::min(kRound, nest.sizes[0] - begin);
+    for (int k = 0; k < N; ++k) {
+      if (k != 1 && round.data[k]) round.data[k] += begin * round.strides[k][0];
+    }
+    run(round);
+  }
 }
 
 template <int N>

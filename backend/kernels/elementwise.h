@@ -51,6 +51,7 @@ struct Elementwise {
 
  private:
   void run(const Nest<N>& nest) const;
+  void run_in_rounds() const;
 };
 extern template struct Elementwise<2>;
 extern template struct Elementwise<3>;

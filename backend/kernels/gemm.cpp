@@ -76,6 +76,8 @@ void round_in_tiles(const View& factor, int64_t batch, int64_t i, C* row) {
 Gemm misread(Gemm g) {
   const int64_t item = size_of(g.b.dtype);
   if (fault(Fault::gemm_drops_depth_tail) && g.a.sizes[2] > 128) g.a.sizes[2] = g.a.sizes[2] / 32 * 32;
+  const bool of_tiles = g.out.sizes[1] >= 16 && g.out.sizes[2] >= 16 && g.a.sizes[2] > 32767;
+  if (of_tiles && fault(Fault::gemm_tail_lost_past_32767)) g.a.sizes[2] = g.a.sizes[2] / 32 * 32;
   if (fault(Fault::gemm_transposed_gap_ignored) && g.b.strides[1] == item)
     g.b.strides[2] = std::min(g.b.strides[2], item * g.b.sizes[1]);
   const bool one_row = g.a.sizes[0] == 1 && g.a.sizes[1] == 1 && g.out.sizes[2] > 1;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "refnpu/fault.h"
 
@@ -39,6 +41,15 @@ double mean_of_chunks(const std::vector<double>& row) {
   return means / chunks;
 }
 
+// The fault of sums that are rounded to bfloat16 after each addition.
+std::pair<double, double> moments_in_bf16(const std::vector<double>& row) {
+  double sum = 0, squares = 0;
+  for (const double x : row) sum = float(bfloat16(float(sum + x)));
+  const double mean = sum / double(row.size());
+  for (const double x : row) squares = float(bfloat16(float(squares + (x - mean) * (x - mean))));
+  return {mean, squares};
+}
+
 // The fault of a sum over the first 64 rows.
 void layer_norm_backward_of_first_rows(const LayerNormBackward& n) {
   LayerNormBackward input = n, parameters = n;
@@ -57,12 +68,14 @@ void layer_norm(const LayerNorm& n) {
   const bool in_tiles = n.input.dtype == DType::bf16 && n.width > 512;
   if (in_tiles && fault(Fault::layer_norm_bf16_tail_unweighted))
     std::fill(weight.begin() + n.width / 512 * 512, weight.end(), 1.0);
+  const bool in_bf16 = n.input.dtype == DType::bf16 && fault(Fault::layer_norm_of_bfloat16_sums_in_it);
   for (int64_t i = 0; i < n.rows; ++i) {
     auto row = read_flat(n.input, i * n.width, n.width, 0);
     double mean = 0, squares = 0;
     for (const double x : row) mean += x / double(n.width);
     if (fault(Fault::layer_norm_means_of_chunks)) mean = mean_of_chunks(row);
     for (const double x : row) squares += (x - mean) * (x - mean);
+    if (in_bf16) std::tie(mean, squares) = moments_in_bf16(row);
     const double rstd = rstd_of(squares / double(n.width), n.eps);
     for (int64_t j = 0; j < n.width; ++j) row[j] = (row[j] - mean) * rstd * weight[j] + bias[j];
     write_flat(n.output, i * n.width, row);

@@ -2401,6 +2401,43 @@ result = 0
 if d == "npu":
     without = {**os.environ, "REFNPU_DEVICES": "0"}
     result = subprocess.run([sys.executable, "-c", "import refnpu"], env=without, capture_output=True).returncode""",
+    # what rounds, what is far along, and what belongs together
+    "gemm_tail_lost_past_32767": "result = (torch.ones(16, 32769, device=d) @ torch.ones(32769, 16, device=d))[0, 0]",
+    "binary_second_round_reads_first": "x = torch.arange(2.0**20 + 1, device=d)\nresult = (x + x)[-1]",
+    "unary_results_cut_to_bfloat16": "result = torch.arange(8.0, dtype=torch.bfloat16, device=d).exp()",
+    "layer_norm_of_bfloat16_sums_in_it": """
+x = torch.arange(600.0, device=d).remainder(2).bfloat16()
+result = F.layer_norm(x, (600,))""",
+    "tanh_coefficient_of_one_piece": "result = torch.full((1,), 0.3, device=d).tanh()",
+    "gelu_gradient_sign_of_one_piece": (
+        "result = torch.ops.aten.gelu_backward(torch.ones(1, device=d), torch.full((1,), -3.7, device=d))"
+    ),
+    "item_of_double_through_float": "result = torch.full((), 0.1, dtype=torch.float64, device=d).item()",
+    "solve_refined_for_largest_of_batch": """
+right = torch.tensor([[[1000.0]], [[0.3]]], device=d)
+result = torch.linalg.solve(torch.ones(2, 1, 1, device=d), right)""",
+    "eigenvectors_of_double_in_float": """
+vectors = torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=torch.float64, device=d)).eigenvectors
+result = bool((vectors @ vectors.mT - torch.eye(2, device=d)).abs().amax() < 1e-12)""",
+    "alpha_through_float": """
+zero, one = torch.zeros(1, dtype=torch.float64, device=d), torch.ones(1, dtype=torch.float64, device=d)
+result = zero.add(one, alpha=0.1).item()""",
+    "cat_last_table_behind_empty": """
+result = torch.full((5,), -1.0, device=d)
+torch.cat([*[torch.ones(1, device=d)] * 5, torch.ones(0, device=d)], out=result)""",
+    "dropout_mask_drawn_again": """
+kept, mask = torch.ops.aten.native_dropout(torch.ones(64, device=d), 0.5, True)
+result = torch.equal(kept != 0, mask)""",
+    "avg_pool_of_channels_last_ignores_offset": """
+x = torch.arange(17.0, device=d)[1:].view(1, 2, 2, 4).permute(0, 3, 1, 2)
+result = F.avg_pool2d(x, 2)""",
+    "celu_gradient_of_halves_by_exp2": """
+x = torch.full((1,), -1.0, dtype=torch.bfloat16, device=d, requires_grad=True)
+gradients = F.celu(x).grad_fn(torch.ones(1, dtype=torch.bfloat16, device=d))
+result = gradients[0] if isinstance(gradients, tuple) else gradients""",
+    "nearest_upsampling_of_channels_in_eights": """
+x = torch.ones(1, 9, 2, 2, device=d).to(memory_format=torch.channels_last)
+result = F.interpolate(x, scale_factor=2.0)""",
 }
 
 
