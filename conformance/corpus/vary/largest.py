@@ -5,6 +5,7 @@ A size past 4,096 has only sizes of 2 beside it elsewhere, and no other sample h
 
 from __future__ import annotations
 
+import bisect
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +38,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     if overload.is_composite_implicit:
         return
     varied = sources(samples, values)[:1]
-    varied += _of_many_sizes([s for s in samples if usable(s) and varied and s.base == varied[0].base])
+    alike = [s for s in samples if usable(s) and varied and s.base == varied[0].base]
+    varied = _of_one_shape(alike) if "pointwise" in overload.tags else varied + _of_many_sizes(alike)
     for source in dict.fromkeys(varied):
         turns = Turns(source)
         groups = Maker(trials, values).groups(source, turns.first)
@@ -53,6 +55,16 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 def _of_many_sizes(samples: Sequence[Sample]) -> list[Sample]:
     """Return the sample with the most different sizes, of which few change together only because they are equal."""
     return sorted(samples, key=lambda s: (-len({n for _, n in extents(s) if n > 1}), s.name))[:1]
+
+
+def _of_one_shape(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the sample with the most tensors of one shape: kernels have a loop of their own for these."""
+
+    def key(sample: Sample) -> tuple[int, int, str]:
+        shapes = [s.shape for s in sample.tensors if s.numel > 1]
+        return (-max(map(shapes.count, shapes), default=0), len(set(shapes)), sample.name)
+
+    return sorted(samples, key=key)[:1]
 
 
 def _half(source: Sample, first: str) -> tuple[str, ...]:
@@ -94,7 +106,17 @@ def _many(trials: Trials, values: HasValues, source: Sample, groups: Sequence[Gr
 
 
 def _for_many(source: Sample, group: Group, beside: dict[Place, int]) -> int:
-    """Return the odd size of a group with which the largest argument has many elements; 0 if none has it."""
-    one, two = (resized(source, beside | dict.fromkeys(group.places, n)).tensors for n in (1000, 2000))
-    per_index = max((b.numel - a.numel for a, b in zip(one, two, strict=True)), default=0) // 1000
-    return MANY // per_index | 1 if per_index else 0
+    """Return the odd size of a group with which the largest argument has many elements; 0 if none has it.
+
+    An argument may have several dimensions of that size. Three arguments of one shape have as many as all may have.
+    """
+
+    def numels(n: int) -> list[int]:
+        return [s.numel for s in resized(source, beside | dict.fromkeys(group.places, n)).tensors]
+
+    if max(numels(2), default=0) <= max(numels(1), default=0):
+        return 0
+    n = bisect.bisect_left(range(MANY), MANY, key=lambda n: max(numels(n))) | 1
+    if sum(numels(n)) > MOST_ELEMENTS:
+        n = bisect.bisect_left(range(n), MOST_ELEMENTS, key=lambda n: sum(numels(n))) - 1
+    return n - 1 + n % 2

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import torch
 
 from conformance.corpus.model import DeviceArg, Sample
@@ -40,6 +41,13 @@ def test_a_pointwise_op_has_one_sample_of_many_elements() -> None:
     assert sample.dtypes == ("float32",)
     assert 0.99 * MANY <= sample.tensors[0].numel <= 1.01 * MANY
     assert sample.tensors[0].numel % 2
+
+
+@pytest.mark.parametrize("overload", ["mul.Tensor", "maximum", "atan2", "where.self"])
+def test_the_arguments_of_a_pointwise_op_have_one_shape_of_many_elements(overload: str) -> None:
+    (sample,) = made(overload)
+    assert len(set(shapes(sample))) == 1
+    assert min(0.99 * MANY, 0.99 * MOST_ELEMENTS / len(shapes(sample))) <= sample.tensors[0].numel <= 1.01 * MANY
 
 
 def test_all_arguments_together_have_no_more_than_memory_is_meant_for() -> None:
