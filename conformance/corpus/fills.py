@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 
+import numpy as np
 import torch
 
 # Multipliers of a 32-bit mixing function (two rounds of xor-shift and multiply).
@@ -36,10 +37,14 @@ Fill = Callable[[torch.Tensor, int, int], torch.Tensor]  # stored values, number
 @lru_cache(maxsize=8)  # a sample is made on both sides, and in several dtypes
 def mixed(count: int, seed: int) -> torch.Tensor:
     """Return ``count`` integers in 0 to 2**32 - 1 that look random, one for each position. Do not write to them."""
-    h = (torch.arange(count, dtype=torch.int64) * 0x9E3779B1 + (seed & _MASK)) & _MASK
+    h = np.arange(count, dtype=np.uint32)  # a third of the time of int64, which has to be masked after each step
+    h *= np.uint32(0x9E3779B1)
+    h += np.uint32(seed & _MASK)
     for _ in range(2):
-        h = ((h ^ (h >> 16)) * _MIX) & _MASK
-    return h ^ (h >> 16)
+        h ^= h >> np.uint32(16)
+        h *= np.uint32(_MIX)
+    h ^= h >> np.uint32(16)
+    return torch.from_numpy(h.astype(np.int64))
 
 
 # Not every torch indexes each unsigned dtype, or chooses between two of one. So signed integers of the same bits are
