@@ -237,7 +237,7 @@ def _too_far(
     """
     ours, theirs, true = widen(actual), widen(expected), widen(reference)
     own = (theirs - true).abs()
-    finite = not expected.dtype.is_complex and _is_finite(own) and _is_finite(ours)
+    finite = not expected.dtype.is_complex and are_finite(own) and are_finite(ours)
     if not finite:
         true = torch.where(theirs.isfinite() & ~true.isfinite(), theirs, true)
         own = (theirs - true).abs()
@@ -255,8 +255,8 @@ def _too_far(
     return ~(ok if finite else ok | _right_beyond(expected, ours, theirs, true, reference, closeness, allowed))
 
 
-def _is_finite(numbers: torch.Tensor) -> bool:
-    """Whether all real numbers are finite, and their sum. It takes a tenth of the time of ``isfinite``."""
+def are_finite(numbers: torch.Tensor) -> bool:
+    """Whether all real numbers and their sum are finite. It takes a tenth of the time of ``isfinite``."""
     return math.isfinite(float(numbers.sum()))
 
 

@@ -18,6 +18,8 @@ from functools import lru_cache
 
 import torch
 
+from conformance.judging.closeness import are_finite
+
 DRAWS = 8
 NEAR, FAR = 8.0, 64.0  # half units in the last place
 
@@ -78,5 +80,6 @@ def _largest(reference: torch.Tensor, draws: Sequence[torch.Tensor]) -> torch.Te
     largest = torch.full_like(reference.abs(), torch.nan)
     for draw in draws:
         distance = (draw - reference).abs()
-        largest = torch.where(distance.isfinite(), torch.fmax(largest, distance), largest)
+        known = distance if are_finite(distance) else distance.masked_fill(~distance.isfinite(), torch.nan)
+        largest = torch.fmax(largest, known)  # the other number where one is NaN
     return largest
