@@ -10,7 +10,7 @@ import torch
 from conformance import ops
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
-from conformance.corpus.places import Place, with_tensors
+from conformance.corpus.places import Place, with_empty_outputs, with_tensors
 from conformance.corpus.vary.arguments import by_name
 from conformance.inventory import call_of
 from conformance.torch_versions import schema_of
@@ -39,6 +39,20 @@ def filled(
     yield with_tensors(sample, [refilled(source, s, values, 0) for s in sample.tensors])
 
 
+def of_one_shape(source: Sample, values: HasValues) -> Sample:
+    """Return a sample of a pointwise op with all tensors of several elements in the shape to which they broadcast.
+
+    A hard value in a tensor that broadcasts has no element of the result for itself.
+    """
+    free = {s.index for s in source.tensors if s.pool and not s.same_as and s.numel > 1}
+    shapes = {source.tensors[i].shape for i in free}
+    if len(shapes) < 2:
+        return source
+    shape = tuple(torch.broadcast_shapes(*shapes))
+    slots = [replace(s, shape=shape) if s.index in free else s for s in source.tensors]
+    return with_empty_outputs(source, (refilled(source, s, values, 0) if s.index in free else s for s in slots))
+
+
 def _named_once(slot: TensorSlot, dim: Arg) -> int:
     """Return how many elements of an index must differ: those along the dimension that it indexes, if that is known."""
     if isinstance(dim, int) and 0 < len(slot.shape) <= 2 and -len(slot.shape) <= dim < len(slot.shape):
@@ -64,7 +78,9 @@ def refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) ->
     old = next(named, None) or next(stored_there, slot)
     if not slot.pool or slot.same_as or not old.numel:
         return slot
-    stored = values.value(replace(old, fill="", source=0), slot.dtype or source.base).view(-1)
+    if old.fill:  # it was refilled before
+        old = replace(old, shape=(old.source or old.numel,), fill="", source=0)
+    stored = values.value(old, slot.dtype or source.base).view(-1)
     kept = "choose" if _is_whole(stored) else "jitter"
     index = indexes(slot) and slot.argument not in ops.facts(source.overload).fixed
     fill = _index_fill(stored, slot.numel, bound) if index else kept

@@ -19,7 +19,7 @@ from conformance.corpus.places import Extent, label, resized, with_empty_outputs
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import arguments, operands
 from conformance.corpus.vary.arguments import Other
-from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.fills import filled, of_one_shape
 from conformance.corpus.vary.sizes import Group, Maker
 from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Ran, Trials
@@ -76,6 +76,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     for base in ("float32", "int64", "bool", "complex64"):
         candidates = [s for s in samples if s.base == base and usable(s)]
         source = max(candidates, key=_tensors, default=None)
+        if source and "pointwise" in overload.tags and base != "int64":  # the smallest by -1 may end a process
+            source = of_one_shape(source, values)
         uneven = base == "complex64" and overload.base.rstrip("_") in _UNEVEN
         if source and base != "bool" and not uneven:
             others = _of_other_forms(source, candidates, schema) if "pointwise" not in overload.tags else []

@@ -14,7 +14,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.corpus.places import Extent, resized, with_tensors
 from conformance.corpus.vary import arguments
-from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.fills import filled, of_one_shape
 from conformance.corpus.vary.hard_values import ARGUMENTS, AXIS, LIMITS
 from conformance.corpus.vary.sizes import Maker
 from conformance.corpus.vary.sources import usable
@@ -41,6 +41,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         source = max((s for s in samples if s.base == base and usable(s)), key=_tensors, default=None)
         if source is None:
             continue
+        source = of_one_shape(source, values)
         slots = [s for s in source.tensors if _is_free(s) and s.argument not in known.fixed]
         if base == "int64":
             yield from _Swept(source, _BYTES, trials, values).of_pairs(slots)

@@ -7,7 +7,7 @@ import torch
 
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Extent, Place, resized
-from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.fills import filled, of_one_shape
 from conformance.corpus.vary.sizes import generate
 from tests.generated import corpus, made_by
 
@@ -60,3 +60,14 @@ def test_counts_stay_whole() -> None:
     assert {t.fill for t in found} == {"choose"}
     drawn = torch.cat([corpus().value(t, "float32").view(-1) for t in found])
     assert torch.equal(drawn, drawn.trunc())
+
+
+def test_tensors_of_one_shape_have_the_values_that_were_stored_however_often_they_are_filled() -> None:
+    source = next(
+        s for s in corpus().samples("atan2") if len({t.shape for t in s.tensors}) == 2 and s.base == "float32"
+    )
+    once = of_one_shape(source, corpus())
+    twice = next(filled(once, resized(once, {Extent(t.index, 0): 90 for t in once.tensors}), {}, corpus()))
+    assert len({t.shape for t in once.tensors}) == len({t.shape for t in twice.tensors}) == 1
+    assert [t.source for t in twice.tensors] == [t.numel for t in source.tensors]
+    assert of_one_shape(once, corpus()) is once

@@ -12,7 +12,7 @@ from conformance.corpus.vary import trial
 from conformance.corpus.vary.hard_values import generate
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import inventory
-from tests.generated import corpus, made_by
+from tests.generated import corpus, failing, made_by
 
 
 def made(overload: str) -> tuple[Sample, ...]:
@@ -42,6 +42,28 @@ def test_a_pointwise_op_gets_every_pair_of_hard_values() -> None:
         a, b = (t.view(torch.uint8).view(t.numel(), -1) for t in (a, b))
         n = fills.hard(dtype).numel()
         assert torch.cat((a, b), 1).unique(dim=0).shape[0] == n * n
+
+
+def test_tensors_that_were_recorded_to_broadcast_get_every_pair_of_hard_values() -> None:
+    """Numbers beside hard ones have the values that were stored, not those behind them."""
+    found = {s.name.rpartition("hard=")[2]: s for s in made("hypot")}
+    assert found.keys() == {"self", "other", "selfxother"}
+    assert all(len({t.shape for t in s.tensors}) == 1 for s in found.values())
+    source = next(s for s in corpus().samples("hypot") if s.name == found["self"].name.rpartition(".")[0])
+    (stored,) = (corpus().value(t, "float32") for t in source.tensors if t.name == "other")
+    beside = values(found["self"], "other", "float32")
+    assert float(beside.abs().max()) <= 1.1 * float(stored.abs().max())
+
+
+def test_an_op_of_tensors_that_broadcast_that_is_wrong_for_infinity_is_found() -> None:
+    def wrong(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a * a + b * b).sqrt()  # NaN for an infinity beside NaN, and infinite for what squares to it
+
+    op = torch.ops.aten.hypot.default
+    assert not failing(op, wrong, corpus().samples("hypot"))
+    found = [s for s in made("hypot") if not s.name.endswith("hard=self")]  # which is a case of one tensor twice, too
+    assert failing(op, wrong, found)
+    assert not failing(op, op, found)
 
 
 def test_a_pointwise_op_of_one_tensor_gets_hard_values_in_many_elements_too() -> None:
