@@ -21,6 +21,7 @@ from conformance.corpus.vary import (
     chance,
     channels,
     composites,
+    configurations,
     configured,
     counts,
     dims,
@@ -48,7 +49,7 @@ AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
     repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
-    empty_in_lists.generate, chance.generate, channels.generate,
+    empty_in_lists.generate, chance.generate, channels.generate, configurations.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

@@ -45,10 +45,10 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
             for turn, sample in enumerate(_forms(source)):
                 groups = maker.groups(sample, turns.first)
                 for sizes in SIZES.get(min(len(groups), max(SIZES)), ())[: 1 if turn else None]:
-                    yield from turns.counted(_grid(maker, sample, groups, sizes, turns.dtypes()))
+                    yield from turns.counted(grid(maker, sample, groups, sizes, turns.dtypes()))
 
 
-def _grid(
+def grid(
     maker: Maker, sample: Sample, groups: Sequence[Group], sizes: Sequence[int], dtypes: tuple[str, ...]
 ) -> Iterator[Sample]:
     """Yield the sample in these sizes, or in smaller ones if it is too large or too slow in them."""

@@ -19,6 +19,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
+from conformance.corpus.vary.companions import companions
 from conformance.corpus.vary.operands import (
     BYTES,
     HOST,
@@ -117,9 +118,16 @@ def _arguments(maker: _Maker, of: Sequence[Other], schema: Any, ran: list[Other]
         if not found and not known and other.is_real and other.kind not in refused:
             found = list(maker.refused(other.name, variant, maker.trials.raises_without_memory))
             refused |= {other.kind for _ in found}
+        if not found and not known and other.is_flag and maker.refuses(variant):
+            found = next(filter(None, (list(maker.made(*form)) for form in _beside(other, variant, schema))), [])
         yield from found
         if (known or not all(sample.raises for sample in found)) and other.value != LARGE:
             ran.append(other)
+
+
+def _beside(flag: Other, sample: Sample, schema: Any) -> Iterator[Form]:
+    """Yield the sample in which a flag is turned with other forms of its tensors."""
+    return ((f"{flag.name}.{name}", form) for name, form in companions(sample, schema))
 
 
 def _tensors(
@@ -204,6 +212,10 @@ class _Maker:
         first = self._turns.first
         if self.trials.raises(sample, first) and refuses(sample, first):
             yield replace(sample, dtypes=(first,), raises=True)
+
+    def refuses(self, variant: Sample) -> bool:
+        """Whether CPU refuses the variant by an error."""
+        return self.trials.raises(variant, self._turns.first)
 
     def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
         dtypes = defined(self._turns.of(name), name)
