@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
 from conformance.corpus.vary.answering import Answering
 from conformance.corpus.vary.exactness import is_far
+from conformance.corpus.vary.surroundings import ROUNDING, Surrounded, alike, with_gaps
 from conformance.inventory import call_of
 from conformance.ops import facts
 from conformance.support import guarded_heap, host_heap
@@ -40,13 +41,12 @@ MOST_ELEMENTS = 400_000
 _LARGE = 20_000  # elements of arguments, of which a product may take minutes
 # CPU seconds that a call may take. A run makes the call several times.
 MOST_SECONDS = 0.03
-_HANGS = 5  # seconds after which a trial is killed
-_HANGS_UNTIMED = 60
-_BUSY = 0.15  # CPU seconds after which a trial is killed
+_HANGS = 60  # seconds after which a trial is killed, also on a busy machine
+# CPU seconds after which a trial is killed. In a guarded heap, a call that allocates thousands of small blocks, as
+# oneDNN's do when they generate code, takes hundreds of times as long as elsewhere.
+_BUSY = 2.0
 _LEFTOVERS = 0xBF  # what fresh memory is filled with in a second call, by its complement: 3.0 in a float32
 _IN_GAPS = (1, 0)  # what lies between the elements of an argument in two calls
-_BEFORE = 64  # elements before an argument
-_BEHIND = 64  # elements behind an argument, more than it has itself
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 
@@ -137,6 +137,12 @@ class Trials:
             return self._is_inexact(sample, dtype)
         return self._asked("inexact", sample, dtype) is not False
 
+    def broadcasts(self, sample: Sample, dtype: str, slot: int, shape: tuple[int, ...]) -> bool:
+        """Return whether CPU's results are those of the call with the tensor of a slot expanded to a shape."""
+        if not self.isolated:
+            return self._broadcasts(sample, dtype, slot, shape)
+        return self._asked("broadcasts", sample, dtype, slot, shape) is True
+
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         elements = sum(s.numel for s in sample.tensors if s.pool)
         if elements > self._elements or (elements > _LARGE and _has_larger_results(sample, dtype, self._elements)):
@@ -152,12 +158,12 @@ class Trials:
         """Make the call in the child, several times; None if a child dies of it that made no other call before."""
         return _unpacked(self._asked("run", sample, dtype), sample)
 
-    def _asked(self, what: str, sample: Sample, dtype: str) -> Any:
+    def _asked(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
         """Return the child's answer, None if a child dies that answered no other question before.
 
         A new child for each deadly question takes long.
         """
-        question = _question(what, sample, dtype)
+        question = [*_question(what, sample, dtype), *more]
         key = repr(question)
         if key not in self._answers:
             self._answers[key] = self._answered(question)
@@ -174,11 +180,12 @@ class Trials:
         return None
 
     def _answer(self, question: Any) -> Any:
-        what, overload, row, dtype = question
+        what, overload, row, dtype, *more = question
         sample = decode(overload, row, [(dtype,)])
-        signal.alarm(_HANGS if self._timed else _HANGS_UNTIMED)  # a damaged heap may make it wait for ever
+        signal.alarm(_HANGS)  # a damaged heap may make it wait for ever
         if what != "run":
-            found = (self._reads_gaps if what == "gaps" else self._is_inexact)(sample, dtype)
+            ask = {"gaps": self._reads_gaps, "inexact": self._is_inexact, "broadcasts": self._broadcasts}[what]
+            found = ask(sample, dtype, *more)  # type: ignore[operator] # each has arguments of its own
             signal.alarm(0)
             return found
         outcome = self._call(sample, dtype)
@@ -222,35 +229,44 @@ class Trials:
         return Ran(with_tensors(sample, slots), dtypes, tuple(tuple(t.shape) for t in leaves))
 
     def _clocked(self, sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> tuple[Any, float]:
-        """Return the results of the call, and its CPU seconds."""
+        """Return the results of the call in the guarded heap, and its CPU seconds."""
+        with guarded_heap.watched(0):
+            return self._timed_call(sample, dtype, tensors)
+
+    def _timed_call(self, sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> tuple[Any, float]:
         signal.setitimer(signal.ITIMER_PROF, _BUSY if self._timed else 0)
         began = time.process_time()
         try:
-            with guarded_heap.watched(0):
-                result = _made(sample, dtype, tensors)
+            result = _made(sample, dtype, tensors)
             return result, time.process_time() - began
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _is_fast(self, sample: Sample, dtype: str) -> bool:
-        """Whether one of a few further calls is fast enough: on a busy machine a call takes more CPU seconds."""
+        """Whether one of a few further calls is fast enough outside of the guarded heap.
+
+        A first call, one in that heap, and one on a busy machine take more CPU seconds.
+        """
         again = (tensors_of(sample, dtype, self._values) for _ in range(_TIMES))
-        return any(self._clocked(sample, dtype, tensors)[1] <= self._seconds for tensors in again)
+        return any(self._timed_call(sample, dtype, tensors)[1] <= self._seconds for tensors in again)
 
     def _is_sound(self, sample: Sample, dtype: str, leaves: list[torch.Tensor]) -> bool:
-        """Whether CPU gives the same bits where memory that nobody wrote, or behind arguments, holds something else."""
+        """Whether CPU gives the same results where memory that nobody wrote, or behind arguments, holds something else.
+
+        What is read there is of the size of 1, so that it changes results by more than rounding does.
+        """
         known = facts(sample.overload)
         if known.unstable:
             return True
         with host_heap.leftovers(_LEFTOVERS), guarded_heap.watched(_LEFTOVERS ^ 0xFF):
             try:
                 tensors = tensors_of(sample, dtype, self._values)
-                moved = {id(t): _Surrounded(t) for t in tensors}
+                moved = {id(t): Surrounded(t) for t in tensors}
                 around = list(moved.values())
                 again = _leaves(_made(sample, dtype, [moved[id(t)].tensor for t in tensors]))
             except Exception:  # noqa: BLE001 - what it did not write is not what it needs
                 return False
-        return _alike(leaves, again, known.undefined) and not any(t.is_overrun for t in around)
+        return alike(leaves, again, known.undefined, ROUNDING) and not any(t.is_overrun for t in around)
 
     def _reads_gaps(self, sample: Sample, dtype: str) -> bool:
         known = facts(sample.overload)
@@ -259,12 +275,21 @@ class Trials:
         found = []
         for content in _IN_GAPS:
             tensors = tensors_of(sample, dtype, self._values)
-            moved = {id(t): _with_gaps(t, content) for t in tensors}
+            moved = {id(t): with_gaps(t, content) for t in tensors}
             try:
                 found.append(_leaves(_made(sample, dtype, [moved[id(t)] for t in tensors])))
             except Exception:  # noqa: BLE001 - CPU takes no such strides
                 return False
-        return not _alike(found[0], found[1], known.undefined)
+        return not alike(found[0], found[1], known.undefined)
+
+    def _broadcasts(self, sample: Sample, dtype: str, slot: int, shape: Sequence[int]) -> bool:
+        tensors = tensors_of(sample, dtype, self._values)
+        expanded = [t.expand(shape).clone() if i == slot else t.clone() for i, t in enumerate(tensors)]
+        try:
+            ours, true = (_leaves(_made(sample, dtype, given)) for given in (tensors, expanded))
+        except Exception:  # noqa: BLE001 - what CPU refuses does not broadcast
+            return False
+        return alike(ours, true, facts(sample.overload).undefined, ROUNDING)
 
     def _is_inexact(self, sample: Sample, dtype: str) -> bool:
         tensors, narrow = tensors_of(sample, dtype, self._values), getattr(torch, dtype)
@@ -275,44 +300,6 @@ class Trials:
         except Exception:  # noqa: BLE001 - there is no float64 result to ask
             return False
         return any(is_far(*pair) for pair in zip(ours, true, strict=True))
-
-
-def _with_gaps(tensor: torch.Tensor, content: int) -> torch.Tensor:
-    """Return the tensor with as many elements of ``content`` between its own, in each dimension, and behind them."""
-    if not tensor.numel() or not tensor.is_contiguous():
-        return tensor
-    wide = torch.tensor(content).to(tensor.dtype).expand([2 * n for n in tensor.shape]).contiguous()
-    return wide[tuple(slice(None, None, 2) for _ in tensor.shape)].copy_(tensor)
-
-
-def _alike(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor], undefined: Collection[int]) -> bool:
-    """Whether results, but for ``undefined`` ones, have the same bits."""
-    pairs = enumerate(zip(one, other, strict=True))
-    return all(i in undefined or (a.shape == b.shape and _same_bits(a, b)) for i, (a, b) in pairs)
-
-
-class _Surrounded:
-    """A tensor with ones before and behind it, in the same storage. One that is not contiguous stays as it is."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-        self._before = tensor.new_empty(0)
-        if tensor.numel() and tensor.is_contiguous():
-            n = tensor.numel()
-            parts = _ones(_BEFORE, tensor.dtype), tensor.view(-1).view(torch.uint8), _ones(n + _BEHIND, tensor.dtype)
-            wide = torch.cat(parts).view(tensor.dtype)
-            self.tensor = wide[_BEFORE : _BEFORE + n].view(tensor.shape)
-            self._before = wide[:_BEFORE]
-
-    @property
-    def is_overrun(self) -> bool:
-        """Whether a call wrote before the tensor. An ``out=`` that grows may write behind it."""
-        before = self._before.view(torch.uint8)
-        return not torch.equal(before, _ones(self._before.numel(), self._before.dtype))
-
-
-def _ones(count: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.tensor(1).to(dtype).expand(count).clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
 
 def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
@@ -337,12 +324,6 @@ def _has_larger_results(sample: Sample, dtype: str, most: int) -> bool:
     except Exception:  # noqa: BLE001 - torch has no such call without memory
         return False
     return elements > most
-
-
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    dense = (t.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format) for t in (a, b))
-    a, b = (t.view(-1).view(torch.uint8) for t in dense)
-    return bool(torch.equal(a, b))
 
 
 def _question(what: str, sample: Sample, dtype: str) -> list[Any]:

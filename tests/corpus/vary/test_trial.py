@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -20,6 +21,7 @@ from conformance.corpus import places, reader
 from conformance.corpus.model import Sample
 from conformance.corpus.vary import trial
 from conformance.corpus.vary.trial import Trials, generate
+from conformance.support import guarded_heap
 from tests.samples import sample as sample_of
 from tests.samples import slot
 
@@ -87,6 +89,23 @@ def test_a_call_that_is_slow_once_on_a_busy_machine_is_a_sample(monkeypatch: pyt
     seconds = iter((0.0, 1.0, 1.0, 1.0))  # before and behind the first call, then the second one
     monkeypatch.setattr(time, "process_time", lambda: next(seconds))
     assert Trials(CORPUS).run(sample(), "float32")
+
+
+def test_a_call_that_is_slow_in_the_guarded_heap_alone_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[bool] = []
+
+    @contextlib.contextmanager
+    def watch(_: int) -> Iterator[None]:
+        watched.append(True)
+        yield
+        watched.pop()
+
+    seconds = count()
+    monkeypatch.setattr(guarded_heap, "watched", watch)
+    monkeypatch.setattr(time, "process_time", lambda: next(seconds) if watched else 0.0)
+    assert Trials(CORPUS).run(sample(), "float32")
+    monkeypatch.setattr(time, "process_time", lambda: next(seconds))
+    assert Trials(CORPUS).run(sample(), "float32") is None
 
 
 def test_an_overload_of_which_the_generator_raises_an_error_has_none_and_the_others_have_theirs() -> None:
