@@ -89,7 +89,7 @@ def _size_classes() -> Iterable[str]:
 
 
 _SIZE_CLASSES = tuple(_size_classes())
-_LONG, _MANY = "33,001 beside sizes of 17", "about 3,100,000 elements"
+_LONG, _MANY = "33,001 beside sizes of 17", "about 1,100,000 or 3,100,000 elements"
 _RANK, _LISTS = f"more than {DIMENSIONS} dimensions", f"lists of more than {LIST}"
 _IN_EVERY = "hard values, in every element of one argument"
 _VALUES = {

@@ -9,12 +9,13 @@ import bisect
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Place, extents, label, resized
 from conformance.corpus.vary.sizes import Group, Maker
-from conformance.corpus.vary.sources import Turns, sources, usable
+from conformance.corpus.vary.sources import Turns, sources, sources_of_other_ranks, usable
 from conformance.corpus.vary.trial import MOST_SECONDS, Trials
 from conformance.inventory import Overload
 
@@ -22,34 +23,50 @@ AXIS = "large"
 
 # Past 2**15, in a dimension; and past a tile of 16, in all others.
 LONG, TILE = 33_001, 17
-_MOST_LONG = 1_200_000  # elements: those of both factors of a matrix product
+_MOST_LONG = 1_700_000  # elements: those of both factors of a matrix product, or of three arguments of one size
 _GROUPS = 3
 _HALVES = ("bfloat16", "float16")
-# Elements of the largest argument: several rounds of a kernel whose blocks stay. Those of all, and CPU seconds.
-MANY = 3_100_003
-MOST_ELEMENTS = 7_000_000
+# Elements of the largest argument: several rounds of a kernel whose blocks stay; where that takes too long, past 2**20.
+MANY, FEWER = 3_100_003, 1_100_003
+MOST_ELEMENTS = 7_000_000  # of all arguments
 _SECONDS = 0.05
 _PART = 8  # a call with so many times fewer elements is tried first, as one that takes too long kills a trial
 _BESIDE = (33, 3)  # the other sizes of a sample of many elements, the first with which CPU is fast enough
+_SOURCES = 2  # samples that are varied; more are tried where nothing comes of these
+_MOST_SOURCES = 5
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples that are long beside whole tiles, unless the op is pointwise, and one of many elements."""
     if overload.is_composite_implicit:
         return
-    varied = sources(samples, values)[:1]
-    alike = [s for s in samples if usable(s) and varied and s.base == varied[0].base]
-    varied = _of_one_shape(alike) if "pointwise" in overload.tags else varied + _of_many_sizes(alike)
-    for source in dict.fromkeys(varied):
+    found_long, found_many = False, False
+    pointwise = "pointwise" in overload.tags
+    for at, source in enumerate(_varied(samples, values, pointwise=pointwise)):
         turns = Turns(source)
         groups = Maker(trials, values).groups(source, turns.first)
-        if "pointwise" not in overload.tags:
+        if not pointwise and (at < _SOURCES or not found_long):
             maker = Maker(trials.within(_MOST_LONG, MOST_SECONDS), values)
             dtypes = (turns.first, *_half(source, turns.first))
             for group in groups[:_GROUPS]:
-                yield from _long(maker, source, group, groups, dtypes)
-        if source is varied[0] and groups:
-            yield from _many(trials, values, source, groups, turns.first)
+                for sample in _long(maker, source, group, groups, dtypes):
+                    found_long = True
+                    yield sample
+        if groups and not found_many:
+            for sample in _many(trials, values, source, groups, turns.first):
+                found_many = True
+                yield sample
+
+
+def _varied(samples: Sequence[Sample], values: HasValues, *, pointwise: bool) -> list[Sample]:
+    """Return the samples to vary: the first one, that with the most sizes, and some for where these give none.
+
+    Of pointwise ops, that with the most tensors of one shape is before these.
+    """
+    first = sources(samples, values)[:1]
+    alike = [s for s in samples if usable(s) and first and s.base == first[0].base]
+    others = [*_of_many_sizes(alike), *sources(alike, values), *sources_of_other_ranks(alike, values)]
+    return list(dict.fromkeys([*(_of_one_shape(alike) if pointwise else []), *first, *others]))[:_MOST_SOURCES]
 
 
 def _of_many_sizes(samples: Sequence[Sample]) -> list[Sample]:
@@ -78,10 +95,10 @@ def _long(
 ) -> Iterator[Sample]:
     """Yield the sample with one long group, beside as many whole tiles as CPU takes."""
     others = [g for g in groups if g != group]
-    for tiled in (others, *([g] for g in others)):
-        change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, 2) for g in others for p in g.places}
+    name = f"{label(source, group.places)}={LONG}x{TILE}"
+    for least, tiled in ((2, others), *((n, [g]) for n in (2, 1) for g in others)):
+        change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, least) for g in others for p in g.places}
         change |= dict.fromkeys(group.places, LONG)
-        name = f"{label(source, group.places)}={LONG}x{TILE}"
         found = [replace(s, axis=AXIS) for s in maker.made(source, change, name, dtypes)] if tiled else []
         if found:
             yield from found
@@ -90,12 +107,13 @@ def _long(
 
 def _many(trials: Trials, values: HasValues, source: Sample, groups: Sequence[Group], dtype: str) -> Iterator[Sample]:
     """Yield the sample with many elements, in its first or in its last dimension."""
-    group = groups[-(zlib.crc32(source.overload.encode()) % 2)]
     few = Maker(trials.within(MOST_ELEMENTS // _PART, _SECONDS / _PART), values)
     many = Maker(trials.within(MOST_ELEMENTS, _SECONDS), values)
-    for beside in _BESIDE if len(groups) > 1 else _BESIDE[:1]:
+    turn = zlib.crc32(source.overload.encode()) % 2
+    ends = list(dict.fromkeys([groups[-turn], groups[turn - 1]]))
+    for most, group, beside in product((MANY, FEWER), ends, _BESIDE if len(groups) > 1 else _BESIDE[:1]):
         change: dict[Place, int] = {p: beside for g in groups if g != group for p in g.places}
-        n = _for_many(source, group, change)
+        n = _for_many(source, group, change, most)
         name = f"{label(source, group.places)}={n}x{beside}"
         tried = change | dict.fromkeys(group.places, n // _PART)
         if n and any(few.made(source, tried, name, (dtype,))):
@@ -105,18 +123,21 @@ def _many(trials: Trials, values: HasValues, source: Sample, groups: Sequence[Gr
                 return
 
 
-def _for_many(source: Sample, group: Group, beside: dict[Place, int]) -> int:
-    """Return the odd size of a group with which the largest argument has many elements; 0 if none has it.
+def _for_many(source: Sample, group: Group, beside: dict[Place, int], most: int) -> int:
+    """Return the odd size of a group with which the largest argument has so many elements; 0 if none has it.
 
-    An argument may have several dimensions of that size. Three arguments of one shape have as many as all may have.
+    An argument may have several dimensions of that size. All arguments together have no more than
+    :data:`MOST_ELEMENTS`. Without arguments that have elements, the size of the result is one of the numbers.
     """
+    if not any(extents(source)):
+        return most
 
     def numels(n: int) -> list[int]:
         return [s.numel for s in resized(source, beside | dict.fromkeys(group.places, n)).tensors]
 
     if max(numels(2), default=0) <= max(numels(1), default=0):
         return 0
-    n = bisect.bisect_left(range(MANY), MANY, key=lambda n: max(numels(n))) | 1
+    n = bisect.bisect_left(range(most), most, key=lambda n: max(numels(n))) | 1
     if sum(numels(n)) > MOST_ELEMENTS:
         n = bisect.bisect_left(range(n), MOST_ELEMENTS, key=lambda n: sum(numels(n))) - 1
     return n - 1 + n % 2

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.corpus.model import DeviceArg, Sample
-from conformance.corpus.vary.largest import LONG, MANY, MOST_ELEMENTS, TILE, generate
+from conformance.corpus.vary.largest import FEWER, LONG, MANY, MOST_ELEMENTS, TILE, generate
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import call_of, inventory
 from conformance.judging.tolerances import criteria_of
@@ -53,6 +53,22 @@ def test_the_arguments_of_a_pointwise_op_have_one_shape_of_many_elements(overloa
 def test_all_arguments_together_have_no_more_than_memory_is_meant_for() -> None:
     for overload in ("add.Tensor", "addcmul", "cat"):
         assert all(sum(slot.numel for slot in s.tensors) <= MOST_ELEMENTS for s in made(overload))
+
+
+def test_an_op_whose_first_sample_cannot_grow_has_another_one() -> None:
+    (sample,) = made("hypot")
+    assert sample.tensors[0].numel > 0.99 * FEWER
+
+
+def test_arguments_of_one_size_are_together_no_larger_than_others() -> None:
+    found = made("native_layer_norm")
+    assert any(LONG in s.tensors[0].shape for s in found)
+    assert any(sum(slot.numel for slot in s.tensors) > 0.9 * MOST_ELEMENTS for s in found)
+
+
+def test_a_size_that_is_no_tensors_is_large_too() -> None:
+    (sample,) = made("logspace.out")
+    assert MANY in sample.args
 
 
 def differs(overload: str, sample: Sample, wrong: Callable[..., Any]) -> bool:
