@@ -18,6 +18,7 @@ from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import (
     apart,
+    broadcasting,
     chance,
     channels,
     composites,
@@ -49,7 +50,7 @@ AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
     repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
-    empty_in_lists.generate, chance.generate, channels.generate, configurations.generate,
+    empty_in_lists.generate, chance.generate, channels.generate, configurations.generate, broadcasting.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

@@ -13,7 +13,7 @@ from itertools import chain, cycle, islice
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Place, label
-from conformance.corpus.vary import counts, grids, hard_values, large, variants
+from conformance.corpus.vary import broadcasting, counts, grids, hard_values, large, variants
 from conformance.corpus.vary.sizes import LARGE, TOGETHER, Group, Maker
 from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
@@ -40,6 +40,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         _forms(varied[0], plain, trials, values),
         grids.generate(plain, varied[:1], trials, values),
         counts.generate(plain, varied[:1], trials, values),
+        broadcasting.generate(plain, [s for s in samples if s.base == varied[0].base], trials, values),
         islice(hard_values.generate(plain, varied[:1], trials, values), VALUES),
         islice(variants.generate(plain, varied[:1], trials, values), VARIANTS),
     )

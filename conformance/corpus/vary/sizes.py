@@ -176,6 +176,10 @@ class Maker:
         for made in self._tried([with_tensors(sample, slots)], name, dtypes):
             yield replace(made, axis=axis)
 
+    def stored(self, sample: Sample, name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+        """Yield the sample, whose values are those that are stored, if it runs on CPU."""
+        yield from self._tried([sample], name, dtypes)
+
     def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the sample with the values of its first argument in order. That moves floats: not whole ones."""
         for slot in sample.tensors[:1]:
