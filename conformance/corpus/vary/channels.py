@@ -35,10 +35,12 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         whole = [s for s in images if _rank(s) == rank and min(_image(s).shape[1:]) > 1]
         for source in sources(whole or [s for s in images if _rank(s) == rank], values):
             yield from _with_channels(maker, source, of_rank, pointwise)
-    if pointwise and not images and zlib.crc32(overload.name.encode()) % _ONE_IN == 0:
-        for source in sources(floating, values)[:1]:
-            for shape in SIZES[4]:
-                yield from _as_image(maker, source, shape)
+    if not images and (not pointwise or zlib.crc32(overload.name.encode()) % _ONE_IN == 0):
+        for source in sources(floating, values):
+            found = [sample for shape in SIZES[4] for sample in _as_image(maker, source, shape)]
+            if found:
+                yield from found
+                return
 
 
 def _with_channels(

@@ -36,6 +36,11 @@ def test_a_sample_runs_in_its_first_dtype_and_in_one_half_precision() -> None:
     assert {s.axis for s in made("convolution")} == {"sizes"}
 
 
-def test_an_op_without_images_that_is_not_pointwise_gets_none() -> None:
+@pytest.mark.parametrize("overload", ["sort.values_stable", "linalg_vector_norm.out", "_softmax.out"])
+def test_an_op_that_takes_images_but_was_recorded_without_has_some(overload: str) -> None:
+    assert images(overload) == {(2, 33, 5, 7), (3, 64, 9, 8)}
+
+
+def test_an_op_that_takes_no_images_has_none() -> None:
     assert not made("mm")
     assert not made("arange")
