@@ -488,6 +488,7 @@ FOUND_ELSEWHERE = {
     "load_leaves_device_current": "the scenario walks:tensors_on_streams",
     "generator_state_of_wrong_size_ignored": "the scenario generators:states_that_are_none",
     "is_available_uses_device": "the scenario devices:questions_initialize_nothing",
+    "autocast_detaches_lists": "the scenario training:gradients_through_autocast",
     "autocast_reuses_cast_of_no_grad": "the scenario training:autocast_behind_no_grad",
     "profiler_times_in_milliseconds": "the scenario profiling:units_of_times",
     "events_in_seconds": "the scenario devices:times_of_events",

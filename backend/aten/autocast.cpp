@@ -73,8 +73,11 @@ void cast_arguments(const c10::OperatorHandle& op, Stack* stack, at::ScalarType 
   c10::IValue* first = arguments(op, stack);
   for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
     if (first[i].isTensorList() && fault(Fault::autocast_leaves_lists)) continue;
-    first[i] =
-        map_tensors(first[i], [&](const at::Tensor& each) { return eligible(each) ? cast_of(each, dtype) : each; });
+    const bool detaches = first[i].isTensorList() && fault(Fault::autocast_detaches_lists);
+    first[i] = map_tensors(first[i], [&](const at::Tensor& each) {
+      if (!eligible(each)) return each;
+      return cast_of(detaches && each.scalar_type() != dtype ? each.detach() : each, dtype);
+    });
   }
 }
 

@@ -1479,6 +1479,10 @@ torch.save(torch.ones(2, device=torch.device(d, 1 if d == "npu" else None)), fil
 file.seek(0)
 torch.load(file)
 result = torch.accelerator.current_device_index()""",
+    "autocast_detaches_lists": """
+x = torch.ones(2, dtype=torch.bfloat16, device=d, requires_grad=True)
+with torch.autocast(d, torch.bfloat16):
+    result = torch.cat([x, torch.ones(2, device=d)]).requires_grad""",
     "autocast_reuses_cast_of_no_grad": """
 x = torch.ones(2, 2, device=d, requires_grad=True)
 with torch.autocast(d, torch.bfloat16):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -300,6 +300,44 @@ def autocast_behind_no_grad(device: str) -> Results:
         raise NotOffered("a gradient on CPU: this torch keeps the weight that was cast under no_grad")
     found = gradient(device)
     return {"gradient": torch.zeros(0) if found is None else found.cpu()}
+
+
+#: Calls of tensors that autocast casts, down or up, alone or in a list. Their gradients are exact in bfloat16.
+CAST_CALLS: dict[str, tuple[tuple[torch.dtype, torch.dtype], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
+    "mm": ((torch.float32, torch.float32), torch.mm),
+    "linear": ((torch.float32, torch.float32), nn.functional.linear),
+    "baddbmm": ((torch.float32, torch.float32), lambda a, b: torch.baddbmm(a[None], b[None], a[None])),
+    "cat": ((torch.float32, torch.bfloat16), lambda a, b: torch.cat([a, b, a])),
+    "stack": ((torch.bfloat16, torch.float32), lambda a, b: torch.stack((a, b), 1)),
+    "addcmul": ((torch.float32, torch.bfloat16), lambda a, b: torch.addcmul(a, b, a)),
+    "pow": ((torch.bfloat16, torch.bfloat16), lambda a, b: a.pow(2) * b),
+    "sum": ((torch.bfloat16, torch.bfloat16), lambda a, b: a.sum(0) * b.cumsum(1)),
+}
+
+
+@scenario(exact=True, area="training")
+def gradients_through_autocast(device: str) -> Results:
+    """What ``torch.autocast`` casts, alone or in a list, has its gradient, in the dtype that it had before."""
+    _autocasts(device)
+    results: Results = {}
+    for name, (dtypes, call) in CAST_CALLS.items():
+        for i in range(len(dtypes)):
+            results[f"{name}_{i}"] = offered(partial(_gradient_through_autocast, device, dtypes, call, i))
+    return results
+
+
+def _gradient_through_autocast(
+    device: str, dtypes: Sequence[torch.dtype], call: Callable[..., torch.Tensor], of: int
+) -> torch.Tensor:
+    """Return the gradient of an argument of a call under autocast, an empty tensor if it has none."""
+    numbers = torch.tensor([[1.0, 2.0], [-1.0, 3.0]])
+    leaves = [on(device, numbers.to(dtype, copy=True)).requires_grad_() for dtype in dtypes]
+    with torch.autocast(torch.device(device).type, dtype=torch.bfloat16):
+        found = call(*leaves)
+    if found.requires_grad:
+        found.sum().backward()
+    gradient = leaves[of].grad
+    return torch.zeros(0) if gradient is None else gradient.cpu()
 
 
 def _autocasts(device: str) -> str:

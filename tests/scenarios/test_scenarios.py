@@ -93,6 +93,7 @@ FINDS = {
     "freed_bytes_lower_what_was_allocated": "memory_numbers:numbers_of_the_accelerator",
     "peak_of_blocks_not_reset": "memory_numbers:numbers_of_the_accelerator",
     "autocast_keeps_cast_of_weight": "training:autocast_of_written_weights",
+    "autocast_detaches_lists": "training:gradients_through_autocast",
     "autocast_reuses_cast_of_no_grad": "training:autocast_behind_no_grad",
     "generator_state_of_wrong_size_ignored": "generators:states_that_are_none",
     "is_available_uses_device": "devices:questions_initialize_nothing",
