@@ -21,13 +21,12 @@ pytestmark = pytest.mark.forked
 CUMSUM, NEG, MAIN = torch.Tensor.cumsum, torch.neg, threading.get_ident()
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> str:
-    """The results of all calls alone."""
+def results_alone(folder: Path) -> str:
+    """Return a file with the results of all calls alone. Called in the test's own process, since one is a gradient."""
     wanted, lacking = at_once.results_alone("cpu")
     assert not lacking
-    torch.save(wanted, tmp_path / "wanted")
-    return str(tmp_path / "wanted")
+    torch.save(wanted, folder / "wanted")
+    return str(folder / "wanted")
 
 
 def broken(results: Results) -> set[str]:
@@ -35,37 +34,47 @@ def broken(results: Results) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", at_once.PROCESSES)
-def test_calls_of_threads_that_share_nothing_are_right(kind: str, file: str) -> None:
+def test_calls_of_threads_that_share_nothing_are_right(kind: str, tmp_path: Path) -> None:
+    file = results_alone(tmp_path)
     found = at_once.work_of_threads("cpu", kind, "one_stream", file)
     assert found.keys() == CALLS.keys()
     assert broken(found) == set()
+
+
+def _wait_for(happened: Callable[[], bool]) -> None:
+    """Wait until another thread has done something; the last one waits in vain."""
+    end = time.monotonic() + 0.3
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def _in_one_workspace() -> Callable[[torch.Tensor, int], torch.Tensor]:
     kept = {}
 
     def cumsum(x: torch.Tensor, dim: int) -> torch.Tensor:
-        kept["sums"] = CUMSUM(x, dim)
-        time.sleep(0.01)
+        kept["sums"] = sums = CUMSUM(x, dim)
+        _wait_for(lambda: kept["sums"] is not sums)
         return kept["sums"]
 
     return cumsum
 
 
-def test_a_workspace_of_all_threads_is_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_of_all_threads_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = results_alone(tmp_path)
     monkeypatch.setattr(torch.Tensor, "cumsum", _in_one_workspace())
     found = at_once.work_of_threads("cpu", "same", "one_stream", file)
     assert broken(found) == {"cumsum", "cumsum_of_vector"}
     assert found["cumsum"] == Broken(("# 4 threads of a new process make this call at once", "x.cumsum(1)"), 1, None)
 
 
-def test_a_plan_of_another_thread_is_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_another_thread_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = results_alone(tmp_path)
     last: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
 
     def planned(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
         def call(x: torch.Tensor) -> torch.Tensor:
             last["plan"] = op
-            time.sleep(0.05)
+            _wait_for(lambda: last["plan"] is not op)
             return last["plan"](x)
 
         return call
@@ -78,15 +87,16 @@ def test_a_plan_of_another_thread_is_found(file: str, monkeypatch: pytest.Monkey
     assert found <= {"exp", "sin", "neg"}
 
 
-def test_a_call_that_other_threads_keep_from_working_is_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = list[bool]()
+def test_a_call_that_other_threads_keep_from_working_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = results_alone(tmp_path)
+    running, refused = threading.Lock(), threading.Event()
 
     def neg(x: torch.Tensor) -> torch.Tensor:
-        if running:
+        if not running.acquire(blocking=False):
+            refused.set()
             raise RuntimeError("the device is busy")
-        running.append(True)
-        time.sleep(0.01)
-        running.clear()
+        refused.wait(10)
+        running.release()
         return NEG(x)
 
     monkeypatch.setattr(torch, "neg", neg)
@@ -96,7 +106,8 @@ def test_a_call_that_other_threads_keep_from_working_is_found(file: str, monkeyp
     assert found["neg"].error == ("RuntimeError", "the device is busy")
 
 
-def test_threads_that_wait_for_each_other_are_found(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_wait_for_each_other_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = results_alone(tmp_path)
     monkeypatch.setattr(at_once, "PATIENCE", 0.5)
     monkeypatch.setattr(torch, "exp", lambda _: time.sleep(60))
     with pytest.raises(RuntimeError, match="4 threads that call ops at once have not ended"):
