@@ -6,8 +6,9 @@ empty ones: where one tensor is empty, another one is not written, or from the w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
@@ -21,6 +22,15 @@ from conformance.inventory import Overload
 LENGTH = 5
 # The elements of which one is empty, by name: the first that has a dimension.
 POSITIONS = {"first": (0,), "middle": (2, 1, 3), "last": (4,)}
+# A kernel launches once for each full table of so many tensors, or of a divisor of that number, and for the rest.
+TABLES = 24
+# Lists, by name, with their lengths and their empty elements: the last one, directly behind full tables; and the first
+# one behind full tables and the last one, with no full table between them. The first length is taken whose elements
+# there have a dimension.
+BEHIND_TABLES = {
+    "last": ((TABLES + 1, (TABLES,)),),
+    "both": ((TABLES + 3, (TABLES, TABLES + 2)), (TABLES + 7, (TABLES, TABLES + 6))),
+}
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -28,32 +38,59 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     if overload.is_composite_implicit:
         return
     maker = Maker(trials, values)
+    of_many = False
     for source in sources(samples, values):
         turns = Turns(source)
         for sample, name in longer(source, (LENGTH,)):
             for word, positions in POSITIONS.items():
-                yield from turns.counted(_emptied(maker, source, sample, positions, f"{name}.empty={word}", turns))
+                tried = ((n,) for n in positions)
+                yield from turns.counted(_emptied(maker, source, sample, tried, f"{name}.empty={word}", turns.dtypes()))
         for sample, name in longer(source, (1,)):
-            yield from turns.counted(_emptied(maker, source, sample, (0,), f"{name}.empty=all", turns))
+            yield from turns.counted(_emptied(maker, source, sample, [(0,)], f"{name}.empty=all", turns.dtypes()))
+        found = [] if of_many else list(_behind_tables(maker, source, turns.dtypes()[:1]))
+        of_many = of_many or bool(found)
+        yield from found
+
+
+def _behind_tables(maker: Maker, source: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+    """Yield the sample with lists of which an empty tensor is behind full tables of a kernel."""
+    for word, lists in BEHIND_TABLES.items():
+        made = (
+            list(_emptied(maker, source, sample, [positions], f"{name}.empty={word}", dtypes))
+            for length, positions in lists
+            for sample, name in longer(source, (length,))
+        )
+        yield from next(filter(None, made), [])
 
 
 def _emptied(
-    maker: Maker, source: Sample, sample: Sample, positions: Sequence[int], name: str, turns: Turns
+    maker: Maker,
+    source: Sample,
+    sample: Sample,
+    tried: Iterable[Collection[int]],
+    name: str,
+    dtypes: tuple[str, ...],
 ) -> Iterator[Sample]:
-    """Yield the sample with the tensors at one of the positions in its lists empty, if it runs on CPU.
+    """Yield the sample with the tensors at the first of the tried positions in its lists empty, if it runs on CPU.
 
-    Which dimension may be empty depends on the op: ``cat`` takes an empty one only where it joins.
+    Which dimension may be empty depends on the op: ``cat`` takes an empty one only where it joins. Tensors without
+    dimensions stay.
     """
-    at = ([s for s in sample.tensors if s.pool and s.name == f"{s.argument}[{n}]" and s.shape] for n in positions)
-    slots = next(filter(None, at), [])
-    of_each = _of_each(source, sample)
-    for dim in range(max((len(s.shape) for s in slots), default=0)):
+    slots = next(filter(None, (_at(sample, positions) for positions in tried)), [])
+    for dim, of_each in product(range(max((len(s.shape) for s in slots), default=0)), _of_each(source, sample)):
         empty = of_each | {s.index: _without_elements(s, dim) for s in slots}
         found = with_tensors(sample, [empty.get(s.index, s) for s in sample.tensors])
-        made = list(maker.called(source, with_empty_outputs(found, found.tensors), name, turns.dtypes(), AXIS))
+        made = list(maker.called(source, with_empty_outputs(found, found.tensors), name, dtypes, AXIS))
         if made:
             yield from made
             return
+
+
+def _at(sample: Sample, positions: Collection[int]) -> list[TensorSlot]:
+    """Return the tensors at these positions in lists that have a dimension; none if those of one position have none."""
+    names = {f"[{n}]" for n in positions}
+    found = [s for s in sample.tensors if s.pool and s.shape and s.name.removeprefix(s.argument) in names]
+    return found if {s.name.removeprefix(s.argument) for s in found} == names else []
 
 
 def _without_elements(slot: TensorSlot, dim: int) -> TensorSlot:
@@ -62,9 +99,14 @@ def _without_elements(slot: TensorSlot, dim: int) -> TensorSlot:
     return replace(slot, shape=(*slot.shape[:dim], 0, *slot.shape[dim + 1 :]))
 
 
-def _of_each(source: Sample, sample: Sample) -> dict[int, TensorSlot]:
-    """Return the vectors with an element for each tensor of a list, as long as the lists of ``sample``, by index."""
+def _of_each(source: Sample, sample: Sample) -> list[dict[int, TensorSlot]]:
+    """Return the vectors with an element for each tensor of a list, as long as the lists of ``sample``, by index.
+
+    In a sample with lists of one tensor, a vector of one element may be another argument: none is also tried then.
+    """
     before, now = ({s.name for s in one.tensors if s.name != s.argument} for one in (source, sample))
     lists = max(len({s.argument for s in sample.tensors if s.name != s.argument}), 1)
     vectors = (s for s in sample.tensors if s.name == s.argument and s.pool)
-    return {s.index: replace(s, shape=(len(now) // lists,)) for s in vectors if s.shape == (len(before) // lists,)}
+    length = len(before) // lists
+    found = {s.index: replace(s, shape=(len(now) // lists,)) for s in vectors if s.shape == (length,)}
+    return [found, {}] if found and length == 1 else [found]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 import torch
 
 from conformance.corpus.model import Sample
 from conformance.corpus.vary import empty_in_lists, sizes
+from conformance.corpus.vary.empty_in_lists import LENGTH
 from tests.generated import corpus, failing, made_by
 
 
@@ -35,7 +37,7 @@ def test_tensors_without_dimensions_stay() -> None:
 
 def test_a_vector_of_numbers_has_one_for_each_tensor() -> None:
     found = made("_foreach_addcmul.Tensor")
-    assert {s.tensors[-1].shape for s in found} == {(5,), (1,)}
+    assert all(s.tensors[-1].shape == (len(s.tensors) // 3,) for s in found)
     assert all(s.tensors[-1].name == "scalars" for s in found)
 
 
@@ -61,3 +63,57 @@ def test_an_op_that_launches_its_last_chunk_with_the_last_tensor_is_found_by_the
     assert not failing(op, add_but_before_empty_ones, [*corpus().samples(overload), *made_by(sizes.generate, overload)])
     assert failing(op, add_but_before_empty_ones, made(overload))
     assert not failing(op, op, made(overload))
+
+
+Lists = tuple[Sequence[torch.Tensor], ...]
+
+
+def launched(lists: Lists, table: int, *, drops: bool = True) -> list[list[int]]:
+    """The tensors of each launch of a kernel with a table of so many, without empty ones if it drops them.
+
+    The rest is launched with the last tensor of the list, if it is not empty.
+    """
+    launches: list[list[int]] = []
+    pending: list[int] = []
+    for i, tensor in enumerate(lists[0]):
+        pending += [] if drops and not tensor.numel() else [i]
+        if len(pending) == table or (i == len(lists[0]) - 1 and tensor.numel()):
+            launches.append(pending)
+            pending = []
+    return launches
+
+
+def adding(table: int, *, again: bool = False, first: bool = False) -> Callable[..., None]:
+    """A kernel that forgets the rest before an empty last tensor; launches the last table ``again``; or skips a table.
+
+    ``first``: with an empty tensor as its first one.
+    """
+
+    def add(self: Sequence[torch.Tensor], other: Sequence[torch.Tensor], **named: Any) -> None:
+        launches = launched((self, other), table, drops=not first)
+        if again or first:
+            pending = sorted({*range(len(self))} - {i for launch in launches for i in launch})
+            launches += [pending] if any(self[i].numel() for i in pending) else []
+        if again and not self[-1].numel() and launches and len(launches[-1]) == table:
+            launches.append(launches[-1])
+        for launch in launches:
+            if not first or self[launch[0]].numel():
+                torch._foreach_add_([self[i] for i in launch], [other[i] for i in launch], **named)
+
+    return add
+
+
+@pytest.mark.parametrize("table", [2, 3, 4, 8])
+@pytest.mark.parametrize("fault", [{}, {"again": True}, {"first": True}], ids=str)
+def test_a_mistake_behind_full_tables_of_any_size_is_found(table: int, fault: dict[str, bool]) -> None:
+    op, overload = torch.ops.aten._foreach_add_.List, "_foreach_add_.List"
+    long = [s for s in made(overload) if len(s.tensors) > 2 * LENGTH]
+    assert [len(s.dtypes) for s in long] == [1, 1]
+    assert failing(op, adding(table, **fault), long)
+    assert not failing(op, op, long)
+
+
+def test_a_list_of_one_tensor_beside_another_vector_of_one_element_grows_alone() -> None:
+    found = [s for s in made("_amp_foreach_non_finite_check_and_unscale_") if "infinite" in s.name]
+    assert {s.name.rpartition("=")[2] for s in found} == {"all", "first", "middle", "last"}
+    assert all(t.shape == (1,) for s in found for t in s.tensors if t.name in ("found_inf", "inv_scale"))
