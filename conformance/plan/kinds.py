@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 
-from conformance.corpus.model import Arg, Sample
+from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import places
 
 #: The largest extent of each class of sizes. A kernel that is wrong beyond some size is wrong for all larger ones, so a
@@ -40,12 +40,22 @@ def kind_of(sample: Sample) -> Hashable:
 
 
 def _sizes(sample: Sample) -> Hashable:
-    """Return the class of the largest size, and whether there are many dimensions, long lists, or no elements."""
+    """Return the class of the largest size, whether there are many dimensions or long lists, and what is empty."""
     dimensions = max((len(slot.shape) for slot in sample.tensors), default=0)
     lists = max((len(arg) for arg in sample.args if isinstance(arg, tuple)), default=0)
-    empty = any(not slot.numel for slot in sample.tensors if slot.pool)
     largest = max((n for _, n in places(sample)), default=0)
-    return bisect_left(SIZES, largest), dimensions > DIMENSIONS, lists > LIST, empty
+    return bisect_left(SIZES, largest), dimensions > DIMENSIONS, lists > LIST, _empty(sample)
+
+
+def _empty(sample: Sample) -> str:
+    """Return what is empty: a tensor, the end of a list that has elements before, or nothing ("").
+
+    A kernel that takes a whole list launches its last part behind the last tensor.
+    """
+    lists = [[s for s in arg if isinstance(s, TensorSlot) and s.pool] for arg in sample.args if isinstance(arg, tuple)]
+    if any(of and not of[-1].numel and any(s.numel for s in of) for of in lists):
+        return "end"
+    return "tensor" if any(not slot.numel for slot in sample.tensors if slot.pool) else ""
 
 
 def _forms(sample: Sample) -> Iterator[Hashable]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.plan.kinds import kind_of, spread
 
@@ -36,6 +38,18 @@ def test_the_order_does_not_depend_on_that_of_the_samples() -> None:
 def test_sizes_of_one_class_are_of_one_kind() -> None:
     assert kind_of(sample("a", "sizes", (17, 2))) == kind_of(sample("b", "sizes", (2, 1024)))
     assert kind_of(sample("a", "sizes", (1024,))) != kind_of(sample("b", "sizes", (1025,)))
+
+
+def of_list(name: str, *shapes: tuple[int, ...]) -> Sample:
+    one = sample(name, "sizes", *shapes)
+    return replace(one, args=(one.args,))
+
+
+def test_an_empty_tensor_at_the_end_of_a_list_is_told_apart_from_another_one() -> None:
+    end, first = of_list("end", (3,), (2,), (0,)), of_list("first", (0,), (2,), (3,))
+    assert len({kind_of(s) for s in (end, first, of_list("full", (3,), (2,), (1,)))}) == 3
+    assert kind_of(end) == kind_of(of_list("both", (0,), (2,), (0,)))
+    assert kind_of(first) == kind_of(of_list("nothing else", (0,))) == kind_of(sample("empty", "sizes", (0, 3)))
 
 
 def test_values_are_told_apart_by_argument_fill_and_refusal() -> None:
