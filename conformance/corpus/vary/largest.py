@@ -1,13 +1,14 @@
 """Samples larger than all others, for native kernels: a long dimension beside whole tiles, and millions of elements.
 
-A size past 4,096 has only sizes of 2 beside it elsewhere, and no other sample has more than 400,000 elements.
+A size past 4,096 has only sizes of 2 beside it elsewhere, and no other sample has more than 400,000 elements. Of the
+long dimensions, those that are summed over are never left out.
 """
 
 from __future__ import annotations
 
 import bisect
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -48,10 +49,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         if not pointwise and (at < _SOURCES or not found_long):
             maker = Maker(trials.within(_MOST_LONG, MOST_SECONDS), values)
             dtypes = (turns.first, *_half(source, turns.first))
-            for group in groups[:_GROUPS]:
-                for sample in _long(maker, source, group, groups, dtypes):
-                    found_long = True
-                    yield sample
+            for sample in _all_long(maker, source, groups, dtypes):
+                found_long = True
+                yield sample
         if groups and not found_many:
             for sample in _many(trials, values, source, groups, turns.first):
                 found_many = True
@@ -90,13 +90,41 @@ def _half(source: Sample, first: str) -> tuple[str, ...]:
     return (halves[zlib.crc32(source.name.encode()) % len(halves)],) if halves else ()
 
 
+def _all_long(maker: Maker, source: Sample, groups: Sequence[Group], dtypes: tuple[str, ...]) -> Iterator[Sample]:
+    """Yield the sample with each of the first groups long, and with each that is summed over.
+
+    A kernel sums in a loop inside of a tile: where not all other groups can be tiles, all but one are beside a sum.
+    """
+    for at, group in enumerate(groups):
+        summed = maker.is_summed(source, group, dtypes[0])
+        if at >= _GROUPS and not summed:
+            continue
+        others = [g for g in groups if g != group]
+        single = [(n, [g]) for n in (2, 1) for g in others]
+        all_but_one = [(1, [g for g in others if g != one]) for one in others] if len(others) > 1 else []
+        name = f"{label(source, group.places)}={LONG}x{TILE}"
+        found = list(_long(maker, source, group, others, [(2, others)], name, dtypes))
+        if summed and not found:
+            found = list(_long(maker, source, group, others, all_but_one, f"{name}.summed", dtypes))
+        if not found or (at < _GROUPS and found[0].name.endswith(".summed")):
+            found += _long(maker, source, group, others, single, name, dtypes)
+        yield from found
+
+
 def _long(
-    maker: Maker, source: Sample, group: Group, groups: Sequence[Group], dtypes: tuple[str, ...]
+    maker: Maker,
+    source: Sample,
+    group: Group,
+    others: Sequence[Group],
+    beside: Iterable[tuple[int, Sequence[Group]]],
+    name: str,
+    dtypes: tuple[str, ...],
 ) -> Iterator[Sample]:
-    """Yield the sample with one long group, beside as many whole tiles as CPU takes."""
-    others = [g for g in groups if g != group]
-    name = f"{label(source, group.places)}={LONG}x{TILE}"
-    for least, tiled in ((2, others), *((n, [g]) for n in (2, 1) for g in others)):
+    """Yield the sample with one long group, beside the first sizes that CPU takes.
+
+    ``beside``: the most of each of the other sizes, and the groups that are tiles.
+    """
+    for least, tiled in beside:
         change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, least) for g in others for p in g.places}
         change |= dict.fromkeys(group.places, LONG)
         found = [replace(s, axis=AXIS) for s in maker.made(source, change, name, dtypes)] if tiled else []

@@ -143,6 +143,14 @@ class Maker:
         sizes = (factor * n + more for factor, more in _PROBES)
         return any(self._ran(source, dict.fromkeys(together, size), dtype) is not None for size in sizes)
 
+    def is_summed(self, source: Sample, group: Group, dtype: str) -> bool:
+        """Return whether a size can grow and no result grows with it, such as the depth of a product."""
+        before = self._trials.run(source, dtype)
+        sizes = (factor * group.size + more for factor, more in _PROBES)
+        grown = (self._ran(source, dict.fromkeys(group.places, n), dtype) for n in sizes)
+        ran = next(filter(None, grown), None)
+        return bool(before and before.shapes and ran and ran.shapes == before.shapes)
+
     def made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the sample with other sizes, if it runs on CPU."""
         yield from self._tried(self._filled(source, change), name, dtypes)

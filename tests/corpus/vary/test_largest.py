@@ -36,6 +36,12 @@ def test_factors_share_a_long_dimension_beside_more_than_a_tile() -> None:
     assert all(len(s.dtypes) == 2 and s.dtypes[0] == "float32" for s in found)
 
 
+@pytest.mark.parametrize("overload", ["bmm.out", "baddbmm.out"])
+def test_a_sum_in_batches_is_long_beside_tiles_of_both_other_sizes(overload: str) -> None:
+    found = [shapes(s)[-3:] for s in made(overload) if s.name.endswith(".summed")]
+    assert [(1, TILE, LONG), (1, LONG, TILE), (1, TILE, TILE)] in found
+
+
 def test_a_pointwise_op_has_one_sample_of_many_elements() -> None:
     (sample,) = made("exp")
     assert sample.dtypes == ("float32",)
@@ -87,6 +93,17 @@ def test_a_product_that_drops_the_last_tile_of_a_long_dimension_is_found() -> No
     (sample,) = (s for s in made("mm") if shapes(s) == [(TILE, LONG), (LONG, TILE)])
     assert differs("mm", sample, without_tail)
     assert not differs("mm", sample, torch.mm)
+
+
+def test_a_product_of_batches_that_drops_the_last_tile_of_a_long_sum_is_found() -> None:
+    def without_tail(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+        kept = a.shape[2] - 9 if a.shape[2] > 2**15 and min(a.shape[1], b.shape[2]) > 16 else a.shape[2]
+        return torch.bmm(a[..., :kept], b[:, :kept], out=out)
+
+    found = [s for s in made("bmm.out") if differs("bmm.out", s, without_tail)]
+    assert found
+    assert all(s.name.endswith(".summed") for s in found)
+    assert not any(differs("bmm.out", s, call_of("bmm.out")) for s in found)
 
 
 def test_a_block_that_repeats_its_first_round_in_its_second_is_found() -> None:
