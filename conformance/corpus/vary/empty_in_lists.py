@@ -25,7 +25,7 @@ POSITIONS = {"first": (0,), "middle": (2, 1, 3), "last": (4,)}
 # A kernel launches once for each full table of so many tensors, or of a divisor of that number, and for the rest.
 TABLES = 24
 # Lists, by name, with their lengths and their empty elements: the last one, directly behind full tables; and the first
-# one behind full tables and the last one, with no full table between them. The first length is taken whose elements
+# one behind full tables and the last one, behind a rest that fills no table. The first length is taken whose elements
 # there have a dimension.
 BEHIND_TABLES = {
     "last": ((TABLES + 1, (TABLES,)),),
