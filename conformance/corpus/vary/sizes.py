@@ -47,6 +47,7 @@ TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 5
 # Orders of the values of the largest sample, by which what is searched for lies at its end.
 ORDERS = ("ascending", "descending")
 LARGE = 4000  # beside a size above, the other free sizes are 2
+HALVES = ("bfloat16", "float16")
 _MOST_CANDIDATES = 16
 # A trial resizes n to 2 * n + 5, which is odd and larger; or to n + 1, where another size is a limit, as that of a
 # tensor of whose elements an index may name none twice.
@@ -89,10 +90,13 @@ class Maker:
         groups = self.groups(source, turns.first)
         for group in groups[: GROUPS[source.base]]:
             name = label(source, group.places)
+            summed = not self._pointwise and self.is_summed(source, group, turns.first)
             for n in reversed(_sizes(f"{source.overload} {name}", group.size, always)):
                 beside = {p: min(g.size, 2) for g in groups if g != group for p in g.places} if n > LARGE else {}
-                dtypes = turns.dtypes()
+                dtypes = _halves_first(turns.dtypes()) if summed and n == max(ALWAYS) else turns.dtypes()
                 found = list(self.made(source, beside | dict.fromkeys(group.places, n), f"{name}={n}", dtypes))
+                if not found and summed and beside:
+                    found = list(self._beside_one(source, group, groups, n, dtypes))
                 if not found and n > group.size:
                     found = list(self._alone(source, group, beside, n, dtypes))
                 turns.taken += bool(found)
@@ -108,6 +112,18 @@ class Maker:
         for candidate, name in longer_or_deeper(source):
             candidates = filled(source, candidate, {}, self._values)
             yield from turns.counted(self._tried(candidates, name, turns.dtypes()))
+
+    def _beside_one(
+        self, source: Sample, group: Group, groups: Sequence[Group], n: int, dtypes: tuple[str, ...]
+    ) -> Iterator[Sample]:
+        """Yield the sample with a long sum beside one size of 1, where beside sizes of 2 it has too many elements."""
+        for one in (g for g in groups if g != group):
+            change: dict[Place, int] = {p: min(g.size, 2) for g in groups for p in g.places}
+            change |= dict.fromkeys(one.places, 1) | dict.fromkeys(group.places, n)
+            found = list(self.made(source, change, f"{label(source, group.places)}={n}", dtypes))
+            if found:
+                yield from found
+                return
 
     def _alone(
         self, source: Sample, group: Group, beside: dict[Place, int], n: int, dtypes: tuple[str, ...]
@@ -217,6 +233,11 @@ class Maker:
             if ran := self._trials.run(sample, dtype):
                 return ran
         return None
+
+
+def _halves_first(dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the dtypes with the halves before others but the first: a long sum shows whether it is rounded before."""
+    return (dtypes[0], *sorted(dtypes[1:], key=lambda d: d not in HALVES))
 
 
 def _candidates(place: Place, others: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
