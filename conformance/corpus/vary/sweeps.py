@@ -1,6 +1,7 @@
 """Samples that evaluate a pointwise op densely: at floats of each pattern of leading bits, and at each pair of bytes.
 
-Functions are computed in pieces, and the few values that are stored, and the hard ones, lie in few of them.
+Functions are computed in pieces, and the few values that are stored, and the hard ones, lie in few of them. An op is
+pointwise here if torch tags it so, or if trials show it: many gradients and ``out=`` forms lack the tag.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.corpus.places import Extent, resized, with_tensors
@@ -18,7 +21,7 @@ from conformance.corpus.vary.fills import filled, of_one_shape
 from conformance.corpus.vary.hard_values import ARGUMENTS, AXIS, LIMITS
 from conformance.corpus.vary.sizes import Maker
 from conformance.corpus.vary.sources import usable
-from conformance.corpus.vary.trial import Trials
+from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
@@ -34,20 +37,43 @@ _LIMITS = (*LIMITS, "/moderate")
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of a pointwise overload with all floats in one argument, or with all pairs of bytes in two."""
     known = facts(overload.name)
-    if overload.is_composite_implicit or "pointwise" not in overload.tags or known.random:
+    if overload.is_composite_implicit or known.random:
         return
+    tagged = "pointwise" in overload.tags
     schema = schema_of(call_of(overload.name))
     for base in ("float32", "int64"):
-        source = max((s for s in samples if s.base == base and usable(s)), key=_tensors, default=None)
+        candidates = [s for s in samples if s.base == base and usable(s)]
+        if not tagged:
+            candidates = _elementwise(candidates, trials, values)
+        source = max(candidates, key=_tensors, default=None)
         if source is None:
             continue
         source = of_one_shape(source, values)
         slots = [s for s in source.tensors if _is_free(s) and s.argument not in known.fixed]
         if base == "int64":
-            yield from _Swept(source, _BYTES, trials, values).of_pairs(slots)
+            yield from _Swept(source, _BYTES, trials, values, tagged=tagged).of_pairs(slots)
             continue
         for slot in slots[:ARGUMENTS]:
-            yield from _Swept(source, _FLOATS, trials, values).of_floats(slot, schema)
+            yield from _Swept(source, _FLOATS, trials, values, tagged=tagged).of_floats(slot, schema)
+
+
+def _elementwise(samples: Sequence[Sample], trials: Trials, values: HasValues) -> list[Sample]:
+    """Return the samples that trials show to be elementwise, in one shape; none if a sample of one shape is not.
+
+    Those whose results are copies, as where all elements are past a threshold, are left out if there are others.
+    """
+    alike = [of_one_shape(s, values) for s in samples if _broadcasts(s)]
+    found = [trials.is_elementwise(s, s.dtypes[0]) for s in alike]
+    shown = [] if False in found else [s for s, elementwise in zip(alike, found, strict=True) if elementwise]
+    return [s for s in shown if not trials.copies(s, s.dtypes[0])] or shown
+
+
+def _broadcasts(sample: Sample) -> bool:
+    try:
+        torch.broadcast_shapes(*(s.shape for s in sample.tensors if s.pool))
+    except RuntimeError:
+        return False
+    return True
 
 
 def _tensors(sample: Sample) -> tuple[int, bool]:
@@ -64,11 +90,14 @@ def _is_free(slot: TensorSlot) -> bool:
 class _Swept:
     """The samples that one sample gives in some dtypes."""
 
-    def __init__(self, source: Sample, dtypes: Sequence[str], trials: Trials, values: HasValues) -> None:
+    def __init__(
+        self, source: Sample, dtypes: Sequence[str], trials: Trials, values: HasValues, *, tagged: bool
+    ) -> None:
         self._source = source
         self._dtypes = tuple(d for d in dtypes if d in source.dtypes)
         self._trials = trials
         self._values = values
+        self._tagged = tagged
 
     def of_floats(self, slot: TensorSlot, schema: Any) -> Iterator[Sample]:
         """Yield samples with all floats in an argument, also beside other flags and words: they choose a function."""
@@ -99,9 +128,14 @@ class _Swept:
                     change = dict.fromkeys(group.places, math.ceil(elements / max(per_index, 1)))
                     for sample in filled(self._source, resized(self._source, change), change, self._values):
                         ran = self._trials.run(sample, self._dtypes[0])
-                        if ran and all(shape == ran.sample.tensors[slots[0].index].shape for shape in ran.shapes):
+                        if ran and self._is_elementwise(ran, ran.sample.tensors[slots[0].index].shape):
                             return ran.sample
         return None
+
+    def _is_elementwise(self, ran: Ran, shape: tuple[int, ...]) -> bool:
+        if any(of_result != shape for of_result in ran.shapes):
+            return False
+        return self._tagged or self._trials.is_elementwise(ran.sample, self._dtypes[0]) is True
 
     def _made(self, large: Sample, kinds: dict[int, str], name: str) -> Iterator[Sample]:
         """Yield a sample for each limit that some dtypes need."""
@@ -115,7 +149,8 @@ class _Swept:
             yield replace(_filled(large, kinds, limit), name=named, dtypes=tuple(dtypes), axis=AXIS)
 
     def _suits(self, sample: Sample, dtype: str) -> bool:
-        return self._trials.run(sample, dtype) is not None and not self._trials.is_inexact(sample, dtype)
+        ran = self._trials.run(sample, dtype) is not None and not self._trials.is_inexact(sample, dtype)
+        return ran and (self._tagged or not self._trials.copies(sample, dtype))
 
 
 def _filled(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:

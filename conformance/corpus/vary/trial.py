@@ -27,6 +27,7 @@ from conformance.corpus.model import Sample
 from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
 from conformance.corpus.vary.answering import Answering
+from conformance.corpus.vary.elementwise import Call, are_copies, is_elementwise
 from conformance.corpus.vary.exactness import is_far
 from conformance.corpus.vary.surroundings import ROUNDING, Surrounded, alike, with_gaps
 from conformance.inventory import call_of
@@ -127,21 +128,24 @@ class Trials:
         """
         if not any(s.pool and s.dtype in _INDICES for s in sample.tensors):
             return False
-        if not self.isolated:
-            return self._reads_gaps(sample, dtype)
-        return self._asked("gaps", sample, dtype) is not False
+        return self._found("gaps", sample, dtype) is not False
 
     def is_inexact(self, sample: Sample, dtype: str) -> bool:
         """Return whether many elements of CPU's results are far from those that it computes in float64."""
-        if not self.isolated:
-            return self._is_inexact(sample, dtype)
-        return self._asked("inexact", sample, dtype) is not False
+        return self._found("inexact", sample, dtype) is not False
 
     def broadcasts(self, sample: Sample, dtype: str, slot: int, shape: tuple[int, ...]) -> bool:
         """Return whether CPU's results are those of the call with the tensor of a slot expanded to a shape."""
-        if not self.isolated:
-            return self._broadcasts(sample, dtype, slot, shape)
-        return self._asked("broadcasts", sample, dtype, slot, shape) is True
+        return self._found("broadcasts", sample, dtype, slot, shape) is True
+
+    def is_elementwise(self, sample: Sample, dtype: str) -> bool | None:
+        """Return whether CPU computes each element of results from the same elements of arguments; None if unknown."""
+        found: bool | None = self._found("elementwise", sample, dtype)
+        return found
+
+    def copies(self, sample: Sample, dtype: str) -> bool:
+        """Return whether each result equals an argument, or the call is deadly."""
+        return self._found("copies", sample, dtype) is not False
 
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         elements = sum(s.numel for s in sample.tensors if s.pool)
@@ -157,6 +161,17 @@ class Trials:
     def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         """Make the call in the child, several times; None if a child dies of it that made no other call before."""
         return _unpacked(self._asked("run", sample, dtype), sample)
+
+    def _found(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
+        """Return the answer to a question, with ``isolated`` that of the child."""
+        return (self._asked if self.isolated else self._answer_of)(what, sample, dtype, *more)
+
+    def _answer_of(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
+        ask: dict[str, Callable[..., Any]] = {
+            "gaps": self._reads_gaps, "inexact": self._is_inexact, "broadcasts": self._broadcasts,
+            "elementwise": self._is_elementwise, "copies": self._copies,
+        }  # fmt: skip
+        return ask[what](sample, dtype, *more)
 
     def _asked(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
         """Return the child's answer, None if a child dies that answered no other question before.
@@ -184,8 +199,7 @@ class Trials:
         sample = decode(overload, row, [(dtype,)])
         signal.alarm(_HANGS)  # a damaged heap may make it wait for ever
         if what != "run":
-            ask = {"gaps": self._reads_gaps, "inexact": self._is_inexact, "broadcasts": self._broadcasts}[what]
-            found = ask(sample, dtype, *more)  # type: ignore[operator] # each has arguments of its own
+            found = self._answer_of(what, sample, dtype, *more)
             signal.alarm(0)
             return found
         outcome = self._call(sample, dtype)
@@ -290,6 +304,22 @@ class Trials:
         except Exception:  # noqa: BLE001 - what CPU refuses does not broadcast
             return False
         return alike(ours, true, facts(sample.overload).undefined, ROUNDING)
+
+    def _is_elementwise(self, sample: Sample, dtype: str) -> bool | None:
+        try:
+            call, tensors, read = self._of_tensors(sample, dtype)
+            return is_elementwise(call, tensors, read, facts(sample.overload).undefined)
+        except Exception:  # noqa: BLE001 - CPU refuses the call, or it has no dense results
+            return None
+
+    def _copies(self, sample: Sample, dtype: str) -> bool:
+        return are_copies(*self._of_tensors(sample, dtype))
+
+    def _of_tensors(self, sample: Sample, dtype: str) -> tuple[Call, list[torch.Tensor], list[int]]:
+        """Return the call of a sample as one that gets its tensors, these, and the indices of those that it reads."""
+        made = partial(_made, sample, dtype)
+        read = [s.index for s in sample.tensors if s.pool]
+        return lambda ts: _leaves(made(ts)), tensors_of(sample, dtype, self._values), read
 
     def _is_inexact(self, sample: Sample, dtype: str) -> bool:
         tensors, narrow = tensors_of(sample, dtype, self._values), getattr(torch, dtype)

@@ -14,7 +14,7 @@ from conformance.inventory import call_of
 from conformance.judging.tolerances import criteria_of
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId
-from tests.generated import corpus, made_by
+from tests.generated import corpus, failing, made_by
 from tests.two_sides import judge
 
 
@@ -59,6 +59,44 @@ def test_two_arguments_of_bytes_have_all_pairs() -> None:
     for dtype in sample.dtypes:
         pair = [corpus().value(s, dtype).view(-1) for s in sample.tensors]
         assert torch.stack(pair).unique(dim=1).shape[1] == 256 * 256
+
+
+def test_an_untagged_gradient_of_a_loss_is_swept_in_each_argument_without_reduction() -> None:
+    found = [s for s in made("mse_loss_backward") if "float32" in s.dtypes]
+    assert {s.name.rpartition("sweep=")[2] for s in found} == {"grad_output", "self", "target"}
+    assert all(len({t.shape for t in s.tensors}) == 1 and s.args[-1] == 0 for s in found)
+
+
+def test_a_loss_is_swept_as_it_is_without_reduction() -> None:
+    assert {s.args[-1] for s in made("mse_loss")} == {0}
+
+
+@pytest.mark.parametrize("overload", ["tril", "amax.out", "_softmax", "flip", "clone.out", "_adaptive_avg_pool2d"])
+def test_an_untagged_op_that_reduces_moves_or_copies_is_not_swept(overload: str) -> None:
+    assert not made(overload)
+
+
+def test_a_gradient_that_only_copies_what_was_recorded_is_swept() -> None:
+    assert {s.name.rpartition("sweep=")[2] for s in made("hardshrink_backward")} == {"self"}
+
+
+def test_a_function_is_swept_with_the_number_with_which_it_is_no_copy() -> None:
+    (found,) = made("softshrink.out")
+    assert found.args[1:] != (0.0,)
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0])
+def test_a_gradient_that_is_wrong_in_a_narrow_band_is_found(factor: float) -> None:
+    right = call_of("elu_backward")
+
+    def wrong(grad: torch.Tensor, alpha: float, scale: float, slope: float, of: bool, x: torch.Tensor) -> torch.Tensor:
+        found = right(grad, alpha, scale, slope, of, x)
+        return torch.where((x > -4) & (x < -3.5), found * factor, found)
+
+    swept = [s for s in made("elu_backward") if s.name.endswith("sweep=self_or_result")]
+    names = [s.name for s in swept] if factor < 0 else []
+    assert swept
+    assert failing(right, wrong, swept) == names
 
 
 def test_ops_that_are_not_pointwise_or_draw_are_not_swept() -> None:
