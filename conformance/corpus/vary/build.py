@@ -42,8 +42,9 @@ from conformance.corpus.vary import (
     variants,
     vectors,
 )
+from conformance.corpus.vary.generation import Generate, generate
 from conformance.corpus.vary.sources import usable
-from conformance.corpus.vary.trial import Generate, Trials, generate
+from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, inventory
 
 AXES = (

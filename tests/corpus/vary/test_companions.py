@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.corpus.model import Sample
-from conformance.corpus.vary import trial
+from conformance.corpus.vary import generation
 from conformance.corpus.vary.companions import companions
 from conformance.corpus.vary.trial import Trials
 from conformance.corpus.vary.variants import generate
@@ -50,5 +50,5 @@ def test_a_flag_that_cpu_refuses_is_tried_with_them() -> None:
         yield from generate(known[overload], corpus().samples(overload), trials.untimed(), corpus())
 
     flags = {"_fused_adam_": "amsgrad=True", "_fused_adamw_": "amsgrad=False", SOLVE: "left=False"}
-    for overload, samples in trial.generate(flags, corpus(), make, 1):  # a call of other sizes kills its child
+    for overload, samples in generation.generate(flags, corpus(), make, 1):  # a call of other sizes kills its child
         assert [s for s in samples or () if f".{flags[overload]}." in s.name and not s.raises]

@@ -8,7 +8,7 @@ import torch
 
 from conformance.corpus import fills
 from conformance.corpus.model import Sample
-from conformance.corpus.vary import trial
+from conformance.corpus.vary import generation
 from conformance.corpus.vary.hard_values import generate
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import inventory
@@ -26,7 +26,7 @@ def made_in_a_child(overload: str) -> list[Sample]:
     def make(overload: str, trials: Trials) -> Iterator[Sample]:
         yield from generate(known, corpus().samples(overload), trials.untimed(), corpus())
 
-    ((_, samples),) = trial.generate([overload], corpus(), make, 1)
+    ((_, samples),) = generation.generate([overload], corpus(), make, 1)
     return list(samples or ())
 
 

@@ -1,4 +1,4 @@
-"""Trials on CPU in children that may die."""
+"""Trials on CPU, in this process and in children that may die."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import torch
 from conformance.corpus import places, reader
 from conformance.corpus.model import Sample
 from conformance.corpus.vary import trial
-from conformance.corpus.vary.trial import Trials, generate
+from conformance.corpus.vary.trial import Trials
 from conformance.support import guarded_heap
 from tests.samples import sample as sample_of
 from tests.samples import slot
@@ -36,15 +36,6 @@ def sample() -> Sample:
 
 def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def test_an_overload_whose_child_dies_is_tried_again_call_by_call() -> None:
-    def make(_: str, trials: Trials) -> Iterator[Sample]:
-        if not trials.isolated:
-            die()
-        yield sample()
-
-    assert list(generate(["neg"], CORPUS, make, 1)) == [("neg", [sample()])]
 
 
 def test_a_call_that_kills_its_own_child_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,15 +97,6 @@ def test_a_call_that_is_slow_in_the_guarded_heap_alone_is_a_sample(monkeypatch: 
     assert Trials(CORPUS).run(sample(), "float32")
     monkeypatch.setattr(time, "process_time", lambda: next(seconds))
     assert Trials(CORPUS).run(sample(), "float32") is None
-
-
-def test_an_overload_of_which_the_generator_raises_an_error_has_none_and_the_others_have_theirs() -> None:
-    def make(overload: str, trials: Trials) -> Iterator[Sample]:
-        if overload != "neg":
-            raise ValueError(trials)
-        yield sample()
-
-    assert dict(generate(["abs", "neg"], CORPUS, make, 1)) == {"abs": None, "neg": [sample()]}
 
 
 def test_a_call_that_reads_memory_which_nobody_wrote_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,26 +206,6 @@ def test_a_child_is_asked_about_a_call_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert trials.run(replace(sample(), name="another", axis="sizes"), "float32")
     with pytest.raises(AssertionError, match="was asked"):
         trials.run(sample(), "float64")
-
-
-def test_what_libraries_print_while_samples_are_generated_stays_off_the_terminal(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    def make(overload: str, trials: Trials) -> list[Sample]:
-        del trials
-        for printed in (1, 2):
-            os.write(printed, b"oneMKL ERROR: Parameter 4 was incorrect\n")
-        if overload == "broken":
-            raise ValueError("an error of our own")
-        return [sample()]
-
-    assert {name: bool(found) for name, found in generate(["neg", "broken"], CORPUS, make, 1)} == {
-        "neg": True,
-        "broken": False,
-    }
-    out, err = capfd.readouterr()
-    assert "an error of our own" in err
-    assert "oneMKL" not in out + err
 
 
 def test_a_missing_kernel_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
