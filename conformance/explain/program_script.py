@@ -11,7 +11,7 @@ from types import ModuleType
 from conformance.backends import Capabilities
 from conformance.explain import both_runs
 from conformance.judging import programs
-from conformance.scenarios import hidden_devices, model
+from conformance.scenarios import model
 from conformance.scenarios.model import Scenario
 
 _OWN = "conformance"
@@ -42,8 +42,8 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
 
 
 def _told(module: ModuleType, backend: Capabilities) -> str:
-    """Return what the module has to know of the adapter, "" if that is nothing."""
-    return f"HIDDEN_BY[{backend.kind!r}] = {backend.hidden_by!r}" if module is hidden_devices else ""
+    """Return what the adapter says, for a module that asks for it; else ""."""
+    return f"HIDDEN_BY[{backend.kind!r}] = {backend.hidden_by!r}" if hasattr(module, "HIDDEN_BY") else ""
 
 
 def _bound() -> float:

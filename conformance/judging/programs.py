@@ -18,8 +18,7 @@ from conformance.judging.closeness import Closeness
 from conformance.judging.judge import CaseResult
 from conformance.judging.views import can_fetch, host_copy
 from conformance.records import Mismatch
-from conformance.scenarios import hidden_devices
-from conformance.scenarios.model import Broken, NotOffered, Results, Scenario, first_line
+from conformance.scenarios.model import HIDDEN_BY, Broken, NotOffered, Results, Scenario, first_line
 from conformance.vocabulary import Check, Fact
 
 #: How far a result may be from CPU's: a program rounds many times, in another order.
@@ -41,7 +40,7 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
     before it runs on a device. The result names what one of them does not offer, which is not compared. Raises what the
     program raises on CPU.
     """
-    hidden_devices.HIDDEN_BY[backend.kind] = backend.hidden_by
+    HIDDEN_BY[backend.kind] = backend.hidden_by
     torch.set_num_threads(1)  # the threads of the process that forked this one do not exist here
     started = time.perf_counter_ns()
     try:

@@ -12,12 +12,9 @@ from pathlib import Path
 import torch
 
 from conformance.scenarios.importing import FACTS, facts_of
-from conformance.scenarios.model import Broken, NotOffered, Results, scenario
+from conformance.scenarios.model import HIDDEN_BY, Broken, NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 from conformance.torch_versions import accelerator_of
-
-#: The variables that hide all devices of a kind from a new process, as the adapter says.
-HIDDEN_BY: dict[str, Mapping[str, str]] = {}
 
 #: What a program on CPU does, as it does without the module.
 ON_CPU = {

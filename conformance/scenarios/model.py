@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,9 @@ class Scenario:
 
 
 SCENARIOS: dict[str, Scenario] = {}
+#: What a backend's adapter says, by the type of its device: the variables of the environment that hide all devices from
+#: a new process. Whoever runs a program enters it.
+HIDDEN_BY: dict[str, Mapping[str, str]] = {}
 
 
 def scenario(

@@ -14,7 +14,7 @@ from conformance.bare_device import BareDevice
 from conformance.judging import programs
 from conformance.scenarios import catalogue, hidden_devices, importing
 from conformance.scenarios.hidden_devices import facts_without_a_device, programs_without_a_device
-from conformance.scenarios.model import Broken, NotOffered
+from conformance.scenarios.model import HIDDEN_BY, Broken, NotOffered
 
 VARIABLES = {"CUDA_VISIBLE_DEVICES": ""}
 WRONG = """
@@ -94,6 +94,6 @@ def test_the_adapter_says_which_variables_hide_the_devices() -> None:
     assert "hidden_by" in programs.judge(program, Capabilities(adapter, "torch"), lambda _: None).skipped
     adapter.hidden_by = VARIABLES  # type: ignore[attr-defined]  # optional
     programs.judge(program, Capabilities(adapter, "torch"), lambda _: None)
-    assert hidden_devices.HIDDEN_BY["meta"] == VARIABLES
+    assert HIDDEN_BY["meta"] == VARIABLES
     with pytest.raises(NotOffered):
         programs_without_a_device("xla")
