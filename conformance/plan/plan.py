@@ -96,6 +96,11 @@ class Plan:
             return [self._only] if self._only.family == name and wanted(self._only.overload) else []
         return [cell for o in self.overloads() if ops.facts(o).family == name and wanted(o) for cell in self.cells(o)]
 
+    def load(self) -> None:
+        """Load now what cases are made of, the families of ops and the values of samples. Raises CorpusError."""
+        ops.families()
+        self.corpus.load_values()
+
     def scenarios(self, module: str = "") -> list[CellId]:
         """The scenarios that the selection takes, of all modules or of one. They have no dtype, layout or route."""
         selection = self.selection

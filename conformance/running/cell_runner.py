@@ -49,7 +49,7 @@ class CellRunner:
 
     def prepare(self) -> None:
         """Load what each child would load for itself, before the first is forked. Does not touch the device."""
-        self.plan.corpus.load_values()
+        self.plan.load()
         poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
         compiled = [Compiled.name] if any(catalogue.find(c.overload).compiles for c in self.plan.scenarios()) else []
         for name in [*self.plan.contexts(), *compiled]:

@@ -1,0 +1,40 @@
+"""What a process that runs cells loads, and when."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+# Writes the modules that the first cell of a process loads: each of hundreds of children would load them again.
+FIRST_CELL = """
+import sys
+from pathlib import Path
+
+from conformance import backends
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
+from conformance.running.runner import Runner
+from conformance.vocabulary import CellId
+
+work = CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
+work.prepare()
+before = set(sys.modules)
+runs = work.run
+def run(*given):
+    ran = runs(*given)
+    Path(sys.argv[1]).write_text(" ".join(sorted(set(sys.modules) - before)))
+    return ran
+work.run = run
+observed = Runner(work, timeout=60).observe(CellId.parse("ops/activation.py::softplus[float32-contiguous]"))
+assert observed.status.value == "pass", observed
+"""
+
+
+def test_the_first_cell_of_a_child_loads_no_module(tmp_path: Path) -> None:
+    loaded = tmp_path / "loaded"
+    command = [sys.executable, "-c", FIRST_CELL, str(loaded)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert loaded.read_text(encoding="utf-8") == ""
