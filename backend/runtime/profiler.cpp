@@ -21,7 +21,9 @@ struct ProfilerMethods final : torch::profiler::impl::ProfilerStubs {
     REFNPU_CHECK(npuEventCreate(&made));
     event->reset(static_cast<void*>(made), destroy_event);
     if (cpu_ns) *cpu_ns = c10::getTime();
-    REFNPU_CHECK(npuEventRecord(made, getCurrentNPUStream().stream()));
+    const bool on_default = fault(Fault::profiler_measures_default_stream);
+    const NPUStream stream = on_default ? getDefaultNPUStream() : getCurrentNPUStream();
+    REFNPU_CHECK(npuEventRecord(made, stream.stream()));
   }
 
   // Microseconds.

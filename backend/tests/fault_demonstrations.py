@@ -2217,6 +2217,19 @@ if d == "npu":
             x.add_(1)
         result = x.item()
         torch.npu.synchronize()""",
+    "profiler_measures_default_stream": """
+from torch.autograd.profiler import profile
+
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, side = torch.ones(4, device=d), torch.npu.Stream()
+    torch.npu.synchronize()
+    with late("20000"), torch.npu.stream(side):
+        with profile(use_device=d, use_kineto=False) as profiler:
+            x.add_(1)
+        result = max(event.device_time for event in profiler.function_events) > 10_000""",
     "fallback_results_on_default_stream": """
 x, busy = torch.ones(2, device=d), torch.ones(2, device=d)
 result = x.erfinv()

@@ -113,11 +113,26 @@ def kernels_of_gradients(device: str) -> Results:
 def units_of_times(device: str) -> Results:
     """``torch.autograd.profiler`` has the time of an op on the device in microseconds, as two events confirm.
 
-    Each is measured a few times, so that only another unit makes the difference that counts.
+    So it is on the current stream too, where that is not the default one. Each is measured a few times, so that only
+    another unit, or another stream, makes the difference that counts.
     """
     if device == "cpu":
-        return {"microseconds": torch.tensor(True)}
+        return {"microseconds": torch.tensor(True), "on another stream": torch.tensor(True)}
     accelerator(device)
+
+    def on_another_stream() -> torch.Tensor:
+        stream = torch.Stream(device)
+        with current(stream):
+            return _confirmed(device, stream)
+
+    return {
+        "microseconds": offered(partial(_confirmed, device)),
+        "on another stream": offered(on_another_stream),
+    }
+
+
+def _confirmed(device: str, stream: torch.Stream | None = None) -> torch.Tensor:
+    """Return whether events on a stream confirm what the profiler says of ops on the current one, the same."""
     kind = torch.device(device).type
     x = torch.ones(400, 400, device=device)
     x.mm(x)  # the first call may do more
@@ -133,10 +148,10 @@ def units_of_times(device: str) -> Results:
         raise NotOffered("the profiler of torch.autograd has no times of the device")
     try:
         with on_device(x.device.index):
-            wanted = [_time_of(partial(x.mm, x), device) for _ in range(CALLS)]
+            wanted = [_time_of(partial(x.mm, x), device, stream) for _ in range(CALLS)]
     except (RuntimeError, TypeError, AttributeError) as e:
         raise NotOffered(f"the time between events: {first_line(e)}") from e
-    return {"microseconds": torch.tensor(have_one_unit(found, wanted))}
+    return torch.tensor(have_one_unit(found, wanted))
 
 
 def have_one_unit(found: Sequence[float], wanted: Sequence[float]) -> bool:
@@ -148,12 +163,12 @@ def have_one_unit(found: Sequence[float], wanted: Sequence[float]) -> bool:
     return min(found) < max(wanted) * APART and min(wanted) < max(found) * APART
 
 
-def _time_of(call: Callable[[], object], device: str) -> float:
-    """Return the microseconds between events in front of a call and behind it."""
+def _time_of(call: Callable[[], object], device: str, stream: torch.Stream | None) -> float:
+    """Return the microseconds between events on a stream, by default the current one, around a call."""
     begin, end = (torch.Event(device, enable_timing=True) for _ in range(2))
-    begin.record()
+    begin.record(stream)
     call()
-    end.record()
+    end.record(stream)
     end.synchronize()
     return float(begin.elapsed_time(end)) * 1000
 

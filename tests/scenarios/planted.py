@@ -37,6 +37,7 @@ FOUND_WHEN_LATE = {
     "pinned_target_not_held": "streams:memory_in_use",
     "synchronize_holds_gil": "waits:threads_run_meanwhile",
     "item_on_default_stream": "walks:tensors_on_streams",
+    "profiler_measures_default_stream": "profiling:units_of_times",
     "context_of_first_device_alone": "streams:gradients_of_streams",
     "scan_workspace_of_all_streams": "at_once:calls_on_two_streams",
 }
