@@ -329,16 +329,17 @@ def agrees_with_itself(
     return True
 
 
-def reads_behind_its_arguments(call_with: Callable[[int], CallOutcome], undefined: Collection[int] = ()) -> bool:
+def reads_behind_its_arguments(call_with: Callable[[float], CallOutcome], undefined: Collection[int] = ()) -> bool:
     """Whether the CPU's results, but for the values of ``undefined`` ones, depend on what lies behind its arguments.
 
     ``call_with`` makes the call with a value there. That memory is the heap's own as a rule, and does not change from
-    call to call, so that the CPU agrees with itself. 0 and 1 are harmless where they are taken for an index.
+    call to call, so that the CPU agrees with itself. 0 and 1 are harmless where they are taken for an index. NaN is
+    what a factor of zero does not hide; no argument that holds an index has it.
     """
     zeros, ones = call_with(0), call_with(1)
     if zeros.error is not None and ones.error is not None:  # it may not be resized; what it left is not to be looked at
         return str(zeros.error) != str(ones.error)
-    return not _alike(zeros, ones, undefined)
+    return not _alike(zeros, ones, undefined) or not _alike(zeros, call_with(math.nan), undefined)
 
 
 def _alike(a: CallOutcome, b: CallOutcome, undefined: Collection[int]) -> bool:

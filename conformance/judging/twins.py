@@ -229,11 +229,11 @@ class Twins:
         side = self.side(case, CPU)
         return _with_room(case, side, lambda a: a.slot.written and (usual or a.placement.layout in UNUSUAL), _margin)
 
-    def surrounded(self, case: Case, value: int) -> Side:
+    def surrounded(self, case: Case, value: float) -> Side:
         """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
 
-        A kernel that takes an argument for dense, or for larger than it is, reads there, and a call with another
-        ``value`` gives other results. Such a storage cannot be resized.
+        NaN is 1 in a dtype that has none. A kernel that takes an argument for dense, or for larger than it is, reads
+        there, and a call with another ``value`` gives other results. Such a storage cannot be resized.
         """
         return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), partial(_repeated, value))
 
@@ -344,9 +344,10 @@ def _margin(count: int, _: torch.dtype) -> torch.Tensor:
     return torch.full((count,), ROOM, dtype=torch.uint8)
 
 
-def _repeated(value: int, count: int, dtype: torch.dtype) -> torch.Tensor:
+def _repeated(value: float, count: int, dtype: torch.dtype) -> torch.Tensor:
     """About ``count`` bytes of a value in a dtype."""
-    pattern = torch.tensor([value]).to(dtype).view(torch.uint8)
+    has_nan = dtype.is_floating_point or dtype.is_complex
+    pattern = torch.tensor([value if has_nan else int(value != 0)]).to(dtype).view(torch.uint8)
     return pattern.repeat(count // len(pattern))
 
 
