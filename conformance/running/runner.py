@@ -59,6 +59,10 @@ REFERENCES = 5
 # Seconds for a crash whose stack is printed: the printing may hang where the heap is damaged.
 STACK_TIMEOUT = 20.0
 
+# Where, as a rule, a kernel of CPU runs on the device's side too. It reads past its arguments there as well, and what
+# lies there follows from what the process ran before.
+_BY_CPU = (Route.COMPOSITE, Route.FALLBACK)
+
 
 class _Reference(Enum):
     """What the CPU side of a case does alone."""
@@ -144,7 +148,7 @@ class Runner:
         """
         failure = next((f for f in observation.failures if f.mismatches), None)
         on_cpu = observation.status is not Status.FAIL
-        if on_cpu and observation.route in (Route.COMPOSITE, Route.FALLBACK):
+        if on_cpu and observation.route in _BY_CPU:
             failure = next((f for f in observation.failures if f.death and f.death.phase == "device"), None)
         elif on_cpu:
             failure = None
@@ -284,7 +288,8 @@ class Runner:
         if observation.status is Status.CRASH:
             signature = (cell.overload, observation.signal, phase)
             finding = self._inquiry.of(signature, Stretch(cell, index, index + 1), lived)
-            if alone is _Reference.UNSOUND and finding.kind == "flaky":
+            by_chance = ("flaky", "ordered") if route in _BY_CPU else ("flaky",)
+            if alone is _Reference.UNSOUND and finding.kind in by_chance:
                 ended = unsound_reference(cell, route, end)
                 return self._with_earlier(ended, Stretch(cell, first, index), wall), index + 1
             observation = told(observation, finding, self._name(finding.after))

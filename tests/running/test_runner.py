@@ -317,6 +317,42 @@ def test_a_death_by_chance_is_none_of_the_device_where_cpu_reads_past_its_argume
     assert found.signal == "SIGSEGV"
 
 
+class DyingAfterAnother(Work):
+    """Dies in the second case of a process that ran the first one, in a case that CPU is not sound in."""
+
+    def __init__(self, route: str) -> None:
+        super().__init__("ok", "other", "ok", route=route)
+        self._ran: set[int] = set()
+
+    def reference(self, cell: CellId, index: int) -> bool:
+        return False
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        for index in range(first, len(self._cases) if stop is None else stop):
+            progress.note(index, "device")
+            if index == 1 and 0 in self._ran:
+                ctypes.string_at(0)
+            self._ran.add(index)
+        return super().run(OTHER, first, progress, stop)
+
+
+@pytest.mark.parametrize(
+    ("route", "status"), [("fallback", Status.PASS), ("composite", Status.PASS), ("native", Status.CRASH)]
+)
+def test_a_death_after_another_case_is_none_of_the_device_where_a_kernel_of_cpu_reads_past_its_arguments(
+    route: str, status: Status
+) -> None:
+    runner = Runner(DyingAfterAnother(route), 10)
+    try:
+        found = runner.observe(CELL)
+    finally:
+        runner.close()
+    assert found.status is status
+    assert ("reads memory that nobody wrote" in found.reason) == (status is Status.PASS)
+
+
 class LeavingAnError(DyingOnce):
     """The cell OTHER leaves an error of late work."""
 
