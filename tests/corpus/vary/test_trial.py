@@ -170,6 +170,15 @@ def test_an_index_that_leaves_a_dimension_reads_the_gaps_of_strided_arguments(is
     assert trials.reads_gaps(places.with_tensors(sound, [many, beyond]), "float32")
 
 
+def test_a_size_that_cpu_does_not_compare_with_another_reads_the_gaps_of_strided_arguments() -> None:
+    trials = Trials(CORPUS, isolated=False, timed=False)
+    sound = next(s for s in CORPUS.recorded("grid_sampler_3d_backward.out") if s.tensors[0].numel)
+    gradient, *others = sound.tensors
+    turned = replace(gradient, shape=gradient.shape[::-1])
+    assert not trials.reads_gaps(sound, "float32")
+    assert trials.reads_gaps(places.with_tensors(sound, [turned, *others]), "float32")
+
+
 # CPU counts how often each index comes, in an array of its own with as many elements as there are weights.
 COUNTS_BEHIND = """
 from dataclasses import replace
