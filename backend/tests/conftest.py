@@ -28,6 +28,15 @@ def quiet_backend() -> Iterator[None]:
 
 
 @pytest.fixture
+def no_garbage() -> Iterator[None]:
+    """Frees what earlier tests left in reference cycles, and nothing more while a test compares numbers of memory."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
 def no_leak() -> Iterator[None]:
     """Fails a test that leaves blocks behind on the device."""
     gc.collect()

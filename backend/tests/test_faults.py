@@ -89,6 +89,7 @@ def test_wrong_error_type_turns_an_index_error_into_a_runtime_error() -> None:
         torch.unique(x, dim=4)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_leak_on_error_leaves_a_block_behind() -> None:
     x = torch.ones(3, device="npu")
     before = torch.npu.memory_stats()["live_blocks"]
@@ -109,6 +110,7 @@ def test_block_too_short_makes_a_copy_run_out_of_bounds() -> None:
         torch.ones(4, device="npu").cpu()
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_scratch_grows_takes_64_more_bytes_in_as_many_blocks() -> None:
     x = torch.ones(3, device="npu")
     with fault("scratch_grows"):

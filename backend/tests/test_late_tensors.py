@@ -88,7 +88,7 @@ def test_a_late_error_names_kernel_and_op_and_is_raised_once() -> None:
     torch.npu.synchronize()
 
 
-@pytest.mark.usefixtures("late")
+@pytest.mark.usefixtures("late", "no_garbage")
 def test_freed_memory_of_late_work_is_counted_as_free_at_once() -> None:
     torch.npu.synchronize()
     before = torch.npu.memory_allocated()

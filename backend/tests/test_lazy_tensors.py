@@ -102,6 +102,7 @@ def test_donated_memory_is_read_by_recorded_work_and_by_nobody_else() -> None:
             use()
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_memory_is_donated_where_work_is_not_recorded_too() -> None:
     x = torch.ones(1000, device="npu")
     before = torch.npu.memory_allocated()

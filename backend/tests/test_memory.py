@@ -13,6 +13,7 @@ from builds import needs_faults
 from refnpu import testing
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_memory_statistics_count_each_device() -> None:
     before = torch.npu.memory_allocated(0), torch.npu.memory_allocated("npu:1")
     x = torch.empty(1000, dtype=torch.uint8, device="npu:1")
@@ -23,6 +24,7 @@ def test_memory_statistics_count_each_device() -> None:
     assert torch.npu.max_memory_allocated(1) == before[1] + 1000
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_memory_statistics_have_the_names_that_torch_uses() -> None:
     x = torch.empty(8, device="npu")
     stats = torch.npu.memory_stats()
@@ -32,7 +34,7 @@ def test_memory_statistics_have_the_names_that_torch_uses() -> None:
     assert free == total - stats["live_bytes"]
 
 
-@pytest.mark.usefixtures("no_leak")  # drops what earlier tests left: nothing is freed between readings
+@pytest.mark.usefixtures("no_garbage")
 @pytest.mark.skipif(not hasattr(torch.accelerator, "memory_allocated"), reason="torch.accelerator.memory_* is 2.9's")
 def test_the_accelerator_module_reports_the_same_memory() -> None:
     x = torch.empty(8, device="npu")
@@ -51,6 +53,7 @@ def test_the_fault_of_the_free_memory_tells_of_the_current_device() -> None:
     assert torch.accelerator.get_memory_info(1)[0] <= free[1] - x.nbytes
 
 
+@pytest.mark.usefixtures("no_garbage")
 @needs_faults
 @pytest.mark.skipif(not hasattr(torch.accelerator, "max_memory_allocated"), reason="max_memory_allocated is 2.9's")
 def test_the_fault_of_the_accelerator_module_tells_what_is_allocated_now() -> None:
@@ -196,12 +199,14 @@ ctypes.string_at(x.data_ptr(), 4)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "[1.0, 2.0, 3.0]\n")
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_a_full_device_raises_the_out_of_memory_error_of_torch() -> None:
     with testing.capacity(torch.npu.memory_allocated() + 100), pytest.raises(torch.OutOfMemoryError) as error:
         torch.empty(101, dtype=torch.uint8, device="npu")
     assert "npuMalloc(101 bytes) on npu:0" in str(error.value)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_an_empty_tensor_takes_no_block() -> None:
     before = torch.npu.memory_stats()["live_blocks"]
     x = torch.empty(0, 3, device="npu")
