@@ -22,7 +22,7 @@ from conformance.scenarios.new_processes import results_of
 ROWS = 16  # of the operands of threads
 THREADS = 4  # that make the same call, and the number of different operands
 ROUNDS = 3  # of calls by a thread, the first of which are the first ones of the process
-PATIENCE = 60.0  # seconds until threads have to be done
+PATIENCE = 60.0  # seconds until threads have to be done with a step
 ON_STREAMS = (16, 4096)  # rows and columns of operands on streams
 IN_TURN = 4  # calls on each of two streams
 
@@ -107,11 +107,13 @@ def steps_of(kind: str, names: Sequence[str]) -> list[list[list[str]]]:
 
 
 def run_threads(count: int, work: Callable[[int, Callable[[], object]], None]) -> None:
-    """Call ``work`` in threads with their index, and with a function that returns when all threads call it.
+    """Call ``work`` in threads with their index, and with a function that begins a step: it returns when all call it.
 
-    Raises what one of them raises, and RuntimeError if they do not end.
+    Raises what one of them raises, and RuntimeError if a step does not end. A device may compile each op that it is
+    given first, so that all steps together take long.
     """
-    barrier, errors = threading.Barrier(count), list[Exception]()
+    begun, errors = [time.monotonic()], list[Exception]()
+    barrier = threading.Barrier(count, lambda: begun.append(time.monotonic()))
     sys.setswitchinterval(1e-6)  # seconds: another thread runs after a few lines of Python
 
     def guarded(i: int) -> None:
@@ -122,16 +124,16 @@ def run_threads(count: int, work: Callable[[int, Callable[[], object]], None]) -
             barrier.abort()
 
     threads = [threading.Thread(target=guarded, args=(i,), daemon=True) for i in range(count)]
-    end = time.monotonic() + PATIENCE
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
+        while thread.is_alive() and (left := begun[-1] + PATIENCE - time.monotonic()) > 0:
+            thread.join(left)
     for e in errors:
         if not isinstance(e, threading.BrokenBarrierError):
             raise e
     if errors or any(thread.is_alive() for thread in threads):
-        raise RuntimeError(f"{count} threads that call ops at once have not ended after {PATIENCE:.0f} s")
+        raise RuntimeError(f"{count} threads that call ops at once have not ended a step after {PATIENCE:.0f} s")
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,6 +113,23 @@ def test_threads_that_wait_for_each_other_are_found(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(torch, "exp", lambda _: time.sleep(60))
     with pytest.raises(RuntimeError, match="4 threads that call ops at once have not ended"):
         at_once.work_of_threads("cpu", "same", "one_stream", file)
+
+
+def test_steps_may_take_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(at_once, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    ended = list[int]()
+
+    def work(i: int, begin: Callable[[], object]) -> None:
+        for _ in range(3):
+            begin()
+            clock[0] += 0.4 * at_once.PATIENCE  # in each of two threads
+        begin()
+        time.sleep(0.5)  # when more time than that for a step has passed since the beginning
+        ended.append(i)
+
+    at_once.run_threads(2, work)
+    assert sorted(ended) == [0, 1]
 
 
 def test_a_call_that_is_not_offered_alone_is_asked_of_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
