@@ -21,7 +21,7 @@ from conformance.scenarios.new_processes import results_of
 
 ROWS = 16  # of the operands of threads
 THREADS = 4  # that make the same call, and the number of different operands
-ROUNDS = 3  # of calls by a thread, the first of which are the first ones of the process
+IN_A_ROW = 3  # of calls by a thread, the first of which are the first ones of the process
 PATIENCE = 60.0  # seconds until threads have to be done with a step
 ON_STREAMS = (16, 4096)  # rows and columns of operands on streams
 IN_TURN = 4  # calls on each of two streams
@@ -102,8 +102,8 @@ def work_of_threads(device: str, kind: str, where: str, file: str) -> Results:
 def steps_of(kind: str, names: Sequence[str]) -> list[list[list[str]]]:
     """Return the calls of each thread, in steps that all threads begin at once."""
     if kind == "same":
-        return [[[name] * ROUNDS for name in names]] * THREADS
-    return [[[names[(i + turn) % len(names)] for turn in range(ROUNDS)]] for i in range(len(names))]
+        return [[[name] * IN_A_ROW for name in names]] * THREADS
+    return [[[names[(i + turn) % len(names)] for turn in range(IN_A_ROW)]] for i in range(len(names))]
 
 
 def run_threads(count: int, work: Callable[[int, Callable[[], object]], None]) -> None:

@@ -12,7 +12,7 @@ from conformance.scenarios.busy_streams import busy_stream, synchronize
 from conformance.scenarios.compiling import by_inductor
 from conformance.scenarios.model import NotOffered, Results, scenario
 
-ROUNDS = 4
+TURNS = 4
 SIZE = 4096  # elements
 SIDE = 32  # of a matrix
 #: Sizes that a function is called with, one after the other.
@@ -37,7 +37,7 @@ def on_a_stream(device: str) -> Results:
         function = compiled(lambda x: x * 3 + 1)
         function(torch.ones(SIZE, device=device))
         found = []
-        for value in range(ROUNDS):
+        for value in range(TURNS):
             with busy_stream(device):
                 x = torch.full((SIZE,), float(value), device=device)
                 one = function(x)
@@ -89,7 +89,7 @@ def scalars_of_the_host(device: str) -> Results:
         function = compiled(lambda x, scalar: x * scalar + 1)
         x, found = torch.arange(float(SIZE), device=device), []
         function(x, torch.tensor(2.0))
-        for value in range(ROUNDS):
+        for value in range(TURNS):
             scalar = torch.tensor(float(value))
             with busy_stream(device):
                 one = function(x, scalar)

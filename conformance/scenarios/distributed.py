@@ -87,7 +87,7 @@ def _group_of_one(device: str) -> Iterator[Any]:
 def collectives_of_one_process(device: str) -> Results:
     """In a process group of one, with the device's default backend, collective calls give what CPU gives."""
     with _group_of_one(device) as dist:
-        return {name: call(dist, torch.arange(6.0).to(device)).cpu() for name, call in COLLECTIVES.items()}
+        return {name: call(dist, torch.arange(6.0).to(device)).cpu() for name, call in IN_A_GROUP_OF_ONE.items()}
 
 
 @scenario(exact=True, slow=True, area="distributed")
@@ -101,14 +101,14 @@ def collectives_on_a_stream(device: str) -> Results:
         return found.cpu()
 
     with _group_of_one(device) as dist:
-        return {name: offered(partial(called, dist, call)) for name, call in COLLECTIVES.items()}
+        return {name: offered(partial(called, dist, call)) for name, call in IN_A_GROUP_OF_ONE.items()}
 
 
 @scenario(exact=True, slow=True, area="distributed", accelerators=True)
 def collectives_keep_no_memory(device: str) -> Results:
     """A collective call keeps none of its tensors once its handle is gone."""
     if device == "cpu":
-        return dict.fromkeys(COLLECTIVES, torch.tensor(True))
+        return dict.fromkeys(IN_A_GROUP_OF_ONE, torch.tensor(True))
     allocated = partial(named(module_of(device), "memory_allocated"), *unless_first(device))
 
     def held_behind(dist: Any, call: Callable[[Any, torch.Tensor], torch.Tensor]) -> object:
@@ -121,7 +121,7 @@ def collectives_keep_no_memory(device: str) -> Results:
         return torch.tensor(all(held_behind(dist, call) == first for _ in range(3)))
 
     with _group_of_one(device) as dist:
-        return {name: offered(partial(keeps_none, dist, call)) for name, call in COLLECTIVES.items()}
+        return {name: offered(partial(keeps_none, dist, call)) for name, call in IN_A_GROUP_OF_ONE.items()}
 
 
 def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:
@@ -153,7 +153,7 @@ def _reduced_later(dist: Any, x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-COLLECTIVES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
+IN_A_GROUP_OF_ONE: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "all_reduce": _reduced,
     "broadcast": _broadcast,
     "all_gather": _gathered,

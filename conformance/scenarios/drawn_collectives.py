@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from conformance.scenarios.busy_streams import busy_stream, synchronize
-from conformance.scenarios.groups import LACKING, NOT_STRIDED, PROCESSES, in_a_group
+from conformance.scenarios.groups import NOT_STRIDED, NOT_SUPPORTED, PROCESSES, in_a_group
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, name_of, offered, scenario
 
 BATCHES = 100
@@ -287,7 +287,7 @@ def _tried(device: str, call: Call, work: Callable[[], Started]) -> Ended:
     try:
         return work()
     except (RuntimeError, ValueError) as e:
-        if device == "cpu" or any(words in str(e) for words in (*LACKING, NOT_STRIDED, *NOT_OF_ALL)):
+        if device == "cpu" or any(words in str(e) for words in (*NOT_SUPPORTED, NOT_STRIDED, *NOT_OF_ALL)):
             return NotOffered(first_line(e))
         return Broken((str(call),), 0, (type(e).__name__, first_line(e)))
 

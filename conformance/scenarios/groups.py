@@ -18,7 +18,7 @@ PROCESSES = 2
 #: Seconds that a process waits for the other one: longer than any limit of a cell.
 PATIENCE = 3600
 #: What torch says where a backend has no such call, and where old versions lack numpy, with which they send objects.
-LACKING = ("not support", "Numpy is not available")
+NOT_SUPPORTED = ("not support", "Numpy is not available")
 #: What it says besides where a backend takes no strided tensors.
 NOT_STRIDED = "contiguous"
 #: A collective call of ``torch.distributed``, with what this process gives to it. Returns what the call gave.
@@ -105,7 +105,7 @@ def called(name: str, call: Callable[[torch.Tensor], torch.Tensor], device: str)
     try:
         return call(torch.arange(4.0).add(10 * dist.get_rank()).to(device))
     except RuntimeError as e:
-        lacking = (*LACKING, NOT_STRIDED) if "strided" in name else LACKING
+        lacking = (*NOT_SUPPORTED, NOT_STRIDED) if "strided" in name else NOT_SUPPORTED
         if not any(words in str(e) for words in lacking):
             raise RuntimeError(f"{name}: {first_line(e)}") from e
         return NotOffered(first_line(e))

@@ -29,7 +29,7 @@ THREADS, CALLS_OF_A_THREAD, LEAST = 4, 40, 260
 #: Samplers with and without a generator of their own.
 SHARED = ("rand", "randint", "bernoulli", "multinomial")
 #: So many draws that almost every call passes a bound which one draw in 16,384 passes.
-MANY = 1 << 18
+DRAWS = 1 << 18
 FILLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "uniform": lambda out: out.uniform_(),
     "normal": lambda out: out.normal_(),
@@ -142,7 +142,7 @@ def _all(condition: torch.Tensor) -> bool:
 
 
 def _made(device: str, dtype: torch.dtype) -> torch.Tensor:
-    return torch.zeros(MANY, dtype=dtype, device=device)
+    return torch.zeros(DRAWS, dtype=dtype, device=device)
 
 
 def _uniform(device: str, dtype: torch.dtype) -> bool:
@@ -172,14 +172,14 @@ def _normal(device: str, dtype: torch.dtype) -> bool:
 
 
 def _poisson(device: str, dtype: torch.dtype) -> bool:
-    rates = torch.tensor([0, 2.5, 80, 1000], dtype=dtype).repeat(MANY // 4)
+    rates = torch.tensor([0, 2.5, 80, 1000], dtype=dtype).repeat(DRAWS // 4)
     draws = torch.poisson(rates.to(device)).cpu()
     return _all(draws[::4] == 0) and _all(draws >= 0) and _all(draws == draws.round())
 
 
 def _binomial(device: str, dtype: torch.dtype) -> bool:
-    counts = torch.tensor([0, 3, 100, 1000, 5], dtype=dtype).repeat(MANY // 16)
-    chances = torch.tensor([0.5, 0.25, 0.5, 0.0, 1.0], dtype=dtype).repeat(MANY // 16)
+    counts = torch.tensor([0, 3, 100, 1000, 5], dtype=dtype).repeat(DRAWS // 16)
+    chances = torch.tensor([0.5, 0.25, 0.5, 0.0, 1.0], dtype=dtype).repeat(DRAWS // 16)
     draws = torch.binomial(counts.to(device), chances.to(device)).cpu()
     ends = _all(draws[3::5] == 0) and _all(draws[4::5] == 5)
     return ends and _all(draws >= 0) and _all(draws <= counts) and _all(draws == draws.round())
@@ -187,20 +187,20 @@ def _binomial(device: str, dtype: torch.dtype) -> bool:
 
 def _multinomial(device: str, dtype: torch.dtype) -> bool:
     weights = torch.tensor([0, 1, 0, 2, 0.001, 0], dtype=dtype).repeat(50).to(device)
-    taken = weights.multinomial(MANY, replacement=True).cpu()
+    taken = weights.multinomial(DRAWS, replacement=True).cpu()
     apart = weights.multinomial(150, replacement=False).cpu()
     return _all(weights.cpu()[taken] > 0) and apart.unique().numel() == 150 and _all(weights.cpu()[apart] > 0)
 
 
 def _dropout(device: str, dtype: torch.dtype) -> bool:
-    ones = torch.ones(MANY, dtype=dtype, device=device)
+    ones = torch.ones(DRAWS, dtype=dtype, device=device)
     half = torch.nn.functional.dropout(ones, 0.5).cpu()
     none, all_of_them = (torch.nn.functional.dropout(ones, p).cpu() for p in (0.0, 1.0))
     return _all((half == 0) | (half == 2)) and _all(none == 1) and _all(all_of_them == 0)
 
 
 def _rrelu(device: str, dtype: torch.dtype) -> bool:
-    slopes = -torch.nn.functional.rrelu(-torch.ones(MANY, dtype=dtype, device=device), 0.25, 0.5, training=True).cpu()
+    slopes = -torch.nn.functional.rrelu(-torch.ones(DRAWS, dtype=dtype, device=device), 0.25, 0.5, training=True).cpu()
     return _all(slopes >= 0.25) and _all(slopes <= 0.5)
 
 

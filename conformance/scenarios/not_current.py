@@ -18,7 +18,7 @@ from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.torch_versions import seeds
 
 MANY = 100  # draws that two streams have all in common by a negligible chance
-SIZE = 1 << 16  # bytes
+BYTES = 1 << 16  # bytes
 
 #: What is asked of a device by the name of its kind alone.
 WITHOUT_INDEX = (
@@ -79,9 +79,9 @@ def a_device_that_is_not_current(device: str) -> Results:
 
     def resized() -> bool:
         with _second_is_current(device) as (first, _):
-            tensor = torch.arange(SIZE, dtype=torch.uint8, device=first)
-            tensor.untyped_storage().resize_(3 * SIZE)
-            return bool(torch.equal(tensor.cpu(), torch.arange(SIZE, dtype=torch.uint8)))
+            tensor = torch.arange(BYTES, dtype=torch.uint8, device=first)
+            tensor.untyped_storage().resize_(3 * BYTES)
+            return bool(torch.equal(tensor.cpu(), torch.arange(BYTES, dtype=torch.uint8)))
 
     def set_to_nothing() -> bool:
         with _second_is_current(device) as (first, _):

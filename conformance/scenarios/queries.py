@@ -29,7 +29,7 @@ OF_ONE = (
 COUNTED = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
 #: Questions whose answer is that of the block or the thread in which they are asked, or of other processes too.
 ELSEWHERE_OTHERWISE = ("current_stream", "mem_get_info", "utilization")
-SIZE = 1 << 16  # bytes
+BYTES = 1 << 16  # bytes
 
 #: Questions about one device by their names in ``torch.accelerator`` and in the device's module.
 OF_BOTH = {
@@ -70,8 +70,8 @@ def asking_changes_nothing(device: str) -> Results:
 
     def unchanged(name: str) -> bool:
         ask, watched = _question(device, name), ambient.of(torch.device(device), generators=True)
-        kept = torch.ones(SIZE, dtype=torch.uint8, device=device)
-        torch.ones(SIZE, dtype=torch.uint8, device=device)  # freed at once: the peak is above what is held
+        kept = torch.ones(BYTES, dtype=torch.uint8, device=device)
+        torch.ones(BYTES, dtype=torch.uint8, device=device)  # freed at once: the peak is above what is held
         before, counted = watched.now(), _counts(device)
         ask()
         same = not watched.changes(before, watched.now()) and _counts(device) == counted

@@ -11,7 +11,7 @@ import torch
 from conformance.scenarios.groups import called, in_a_group
 from conformance.scenarios.model import Results, scenario
 
-PROCESSES = 3
+OF_ALL_GROUPS = 3
 #: The members of each group, by their ranks among all processes.
 MEMBERS = ((1, 2), (0, 2), (2,), (0, 1, 2))
 
@@ -19,7 +19,7 @@ MEMBERS = ((1, 2), (0, 2), (2,), (0, 1, 2))
 @scenario(exact=True, slow=True, area="distributed")
 def ranks_in_subgroups(device: str) -> Results:
     """In a group of some of three processes, calls name processes by their ranks among all of them."""
-    return in_a_group(device, _in_subgroups, PROCESSES)
+    return in_a_group(device, _in_subgroups, OF_ALL_GROUPS)
 
 
 def _in_subgroups(device: str) -> Results:
