@@ -124,8 +124,8 @@ def _long(
 
     ``beside``: the most of each of the other sizes, and the groups that are tiles.
     """
-    for least, tiled in beside:
-        change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, least) for g in others for p in g.places}
+    for most, tiled in beside:
+        change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, most) for g in others for p in g.places}
         change |= dict.fromkeys(group.places, LONG)
         found = [replace(s, axis=AXIS) for s in maker.made(source, change, name, dtypes)] if tiled else []
         if found:
