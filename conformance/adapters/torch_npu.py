@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from conformance.adapters.model import ShippedAdapter
 
 
@@ -10,6 +12,10 @@ class Adapter(ShippedAdapter):
 
     NAME, DEVICE, MODULE = "torch_npu", "npu:0", "torch_npu"
     INSTALL = "install CANN, then `pip install torch_npu` of the same version as torch"
+
+    #: CANN uses the ids before the first that is none (``envref_07_0028`` of https://www.hiascend.com/document), so none of
+    #: an empty list. Ray gives the empty list to processes that get no NPU, in which ``torch.npu.device_count()`` is 0.
+    hidden_by: ClassVar[dict[str, str]] = {"ASCEND_RT_VISIBLE_DEVICES": ""}
 
     def environments(self) -> dict[str, dict[str, str]]:
         """An allocation for each tensor, and launches that wait."""

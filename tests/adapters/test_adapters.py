@@ -177,6 +177,26 @@ def test_cuda_offers_uncached_allocations_and_blocking_launches() -> None:
     }
 
 
+@pytest.mark.parametrize(("name", "variables"), [
+    ("cuda", {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}),
+    ("xpu", {"ONEAPI_DEVICE_SELECTOR": "*:cpu", "ZE_AFFINITY_MASK": ""}),
+    ("mps", {}),
+])  # fmt: skip
+def test_variables_that_hide_the_devices_are_set_where_a_backend_has_them(
+    name: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(getattr(torch, name), "device_count", lambda: 1)
+    assert backends.find(name).hidden_by == variables
+
+
+def test_torch_npu_has_no_device_in_a_process_with_an_empty_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, "torch_npu", {"__init__.py": ""}, monkeypatch)
+    monkeypatch.setattr(torch, "npu", SimpleNamespace(device_count=lambda: 1), raising=False)
+    assert backends.find("torch_npu").hidden_by == {"ASCEND_RT_VISIBLE_DEVICES": ""}
+
+
 def test_torch_xla_ends_the_step_before_it_waits_and_saves_in_its_own_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
