@@ -6,11 +6,13 @@ import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import entry_points
 from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from conformance import adapters, torch_versions
 from conformance.bare_device import BareDevice
+from conformance.support.forking import asked_in_fork
 from conformance.support.suggestions import near
 
 if TYPE_CHECKING:
@@ -220,11 +222,13 @@ class Capabilities:
         return torch_versions.seeds(self.kind)
 
     def in_use(self) -> bool:
-        """Whether this process has used the device, as far as the module that torch has of it can tell."""
+        """Whether a fork of this process could not use the device, as far as torch's module of it can tell."""
         import torch
 
         initialized = getattr(getattr(torch, self.kind, None), "is_initialized", None)
-        return self.kind != "cpu" and initialized is not None and bool(initialized())
+        if self.kind == "cpu" or (initialized is not None and initialized()):
+            return self.kind != "cpu"
+        return self.isolation == "fork" and bool(asked_in_fork(partial(torch_versions.is_in_bad_fork, self.kind)))
 
     def unchecked(self) -> str:
         """What cannot be checked, and which methods the backend would have to offer; "" when nothing is missing."""

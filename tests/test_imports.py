@@ -33,7 +33,7 @@ _TABLE = {
     "inventory": "torch_versions vocabulary",
     "bare_device": "torch_versions",
     "ambient": "torch_versions",
-    "adapters": "bare_device",
+    "adapters": "bare_device support",
     "backends": "adapters bare_device support torch_versions",
     "ops": "",
     "corpus": "inventory ops support torch_versions",

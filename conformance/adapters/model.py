@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from conformance.bare_device import BareDevice
+from conformance.support.forking import asked_in_fork
 
 
 class NotHere(LookupError):
@@ -51,7 +52,9 @@ class ShippedAdapter(BareDevice):
 
         module: Any = getattr(torch, cls.DEVICE.partition(":")[0], None)
         count = getattr(module, "device_count", None)
-        return not callable(count) or int(count()) > 0
+        if not callable(count) or cls.DEVICE == "cpu":
+            return True
+        return (asked_in_fork(count) if cls.isolation == "fork" else int(count())) > 0
 
     def environments(self) -> dict[str, dict[str, str]]:
         """Environments worth trying when something goes wrong: a name, and the variables that make it."""

@@ -13,8 +13,8 @@ class Adapter(ShippedAdapter):
     NAME, DEVICE, MODULE = "torch_npu", "npu:0", "torch_npu"
     INSTALL = "install CANN, then `pip install torch_npu` of the same version as torch"
 
-    #: CANN uses the ids before the first that is none (``envref_07_0028`` of https://www.hiascend.com/document), so none of
-    #: an empty list. Ray gives the empty list to processes that get no NPU, in which ``torch.npu.device_count()`` is 0.
+    #: CANN uses the ids before the first that is none (``envref_07_0028`` of https://www.hiascend.com/document), so
+    #: none of an empty list. Ray gives this list to processes that get no NPU: ``torch.npu.device_count()`` is 0 there.
     hidden_by: ClassVar[dict[str, str]] = {"ASCEND_RT_VISIBLE_DEVICES": ""}
 
     def environments(self) -> dict[str, dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from conformance.backends import Capabilities
 from conformance.inventory import Overload
 from conformance.ops.family import OpFacts
+from conformance.support.forking import asked_in_fork
 from conformance.vocabulary import Check, Route
 
 Op = Callable[..., Any]
@@ -108,7 +109,10 @@ class Context:
         return called
 
 
+@cache
 def devices_of(backend: Capabilities) -> int:
     """Return how many devices the backend has, as far as ``torch.<device>`` says; at least 1."""
     count = getattr(getattr(torch, backend.kind, None), "device_count", None)
-    return max(1, int(count())) if callable(count) else 1
+    if not callable(count):
+        return 1
+    return max(1, asked_in_fork(count) if backend.isolation == "fork" and backend.kind != "cpu" else int(count()))

@@ -84,7 +84,7 @@ def choose(mode: str, wish: str, device_in_use: bool) -> tuple[str, str]:
         return SPAWN, ""
     if not device_in_use:
         return FORK, ""
-    why = "this process has used the device, so a forked child could not use it"
+    why = "this process has used the device or its module, so a forked child could not use the device"
     if mode == FORK:
         raise ValueError(f"{why}; load the backend without using its device, or give --isolation spawn")
     return SPAWN, f"cells run in spawned processes: {why}"

@@ -332,6 +332,12 @@ def seeds(kind: str) -> bool:
     return hasattr(module, "_is_in_bad_fork") and hasattr(module, "manual_seed_all")
 
 
+def is_in_bad_fork(kind: str) -> bool:
+    """Whether devices of this type refuse to work in this process, as its parent asked their module for something."""
+    asked = getattr(getattr(torch, kind, None), "_is_in_bad_fork", None)
+    return callable(asked) and bool(asked())
+
+
 @contextmanager
 def without_onednn() -> Iterator[None]:
     """Have CPU's kernels not use oneDNN, which supports other dtypes on other processors."""

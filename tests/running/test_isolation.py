@@ -16,6 +16,7 @@ import torch
 
 from conformance import backends
 from conformance.backends import Capabilities
+from conformance.contexts.model import devices_of
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner
@@ -68,6 +69,27 @@ def test_a_device_is_in_use_if_its_torch_module_is_initialized(monkeypatch: pyte
     monkeypatch.setattr(torch, "mydev", SimpleNamespace(is_initialized=lambda: True), raising=False)
     assert backend.in_use()
     assert not backends.find("torch:cpu").in_use()
+
+
+def test_children_are_spawned_if_a_fork_says_that_it_could_not_use_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = os.getpid()
+    module = SimpleNamespace(is_initialized=lambda: False, _is_in_bad_fork=lambda: os.getpid() != here)
+    monkeypatch.setattr(torch, "mydev", module, raising=False)
+    forking, spawning = (SimpleNamespace(name="demo", device="mydev", isolation=mode) for mode in (FORK, SPAWN))
+    assert Capabilities(forking, "demo").in_use()
+    assert not Capabilities(spawning, "demo").in_use()  # it needs no fork
+    monkeypatch.setattr(module, "_is_in_bad_fork", lambda: False)
+    assert not Capabilities(forking, "demo").in_use()
+
+
+def test_devices_are_counted_without_an_end_to_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    module = SimpleNamespace(device_count=lambda: counted.append(1) or 2)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(torch, "mydev", module, raising=False)
+    assert devices_of(Capabilities(SimpleNamespace(name="demo", device="mydev"), "demo")) == 2
+    assert counted == []
+    assert devices_of(Capabilities(SimpleNamespace(name="demo", device="mydev", isolation=SPAWN), "demo")) == 2
+    assert counted == [1]
 
 
 def test_a_plan_made_from_a_recipe_has_the_same_cases(plan: Plan) -> None:
