@@ -195,29 +195,33 @@ class Comparison:
         relation = None if is_new else relation
         differs = relation or compare.metadata(want, got, name, strided=can_fetch())
         if differs and differs.check in (Check.STRIDE, Check.OFFSET):
-            promoted = differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride()
-            argument = sharing[1].argument(i)
-            kept = argument is not None and _keeps_out(
-                differs, expected.side.arguments[argument], actual.side.arguments[argument]
-            )
-            is_right = (
-                argument is None
-                and differs.check is Check.STRIDE
-                and (
-                    storages.lies_as_new(want, got)
-                    or storages.lies_as_an_argument(want, got, actual.side)
-                    or (self._criteria.facts.picks_kernel and storages.lies_densely(got))
-                )
-            )
-            is_copy = self._criteria.may_alias and argument is None and differs.check is Check.OFFSET
-            is_right |= is_copy and sharing[0].argument(i) is not None and got.storage_offset() == 0
-            differs = None if is_new or promoted or kept or is_right else differs
+            is_right = is_new or self._may_lie_elsewhere(differs, expected, actual, i, others, sharing)
+            differs = None if is_right else differs
         of_argument = [side.argument(i) is not None for side in sharing]
         if differs or has_no_memory(want) or all(of_argument):
             return differs  # a result that is an argument's storage is compared with that argument
         differs = self._values(expected, i, want, got, name, others.leaf(i))
         shares = of_argument[1] or sharing[1].earlier(i) is not None
         return differs if differs or shares else storages.oversized(want, got, name)
+
+    def _may_lie_elsewhere(
+        self, differs: Mismatch, expected: CallOutcome, actual: CallOutcome, i: int, others: OtherReferences,
+        sharing: tuple[storages.Sharing, storages.Sharing],
+    ) -> bool:  # fmt: skip
+        """Whether a result is right with other strides than CPU's, or with another offset, as ``differs`` says."""
+        want, got = expected.leaves[i][1], actual.leaves[i][1]
+        of_strides = differs.check is Check.STRIDE
+        if of_strides and others.promoted_strides(i, want.dtype) == got.stride():
+            return True
+        argument = sharing[1].argument(i)
+        if argument is not None:
+            return _keeps_out(differs, expected.side.arguments[argument], actual.side.arguments[argument])
+        if not of_strides:  # a copy of what is a part of an argument on CPU
+            is_copy = self._criteria.may_alias and sharing[0].argument(i) is not None
+            return is_copy and got.storage_offset() == 0
+        if storages.lies_as_new(want, got) or storages.lies_as_an_argument(want, got, actual.side):
+            return True
+        return self._criteria.facts.picks_kernel and storages.lies_densely(got)
 
     def _left_on_host(self, i: int, others: OtherReferences, sharing: storages.Sharing) -> bool:
         """Whether a result on the host belongs on the device: see :meth:`OtherReferences.follows_arguments`.
