@@ -173,27 +173,29 @@ def current_streams(device: str) -> Results:
             ask.join()
         return found == [False]
 
-    def after_threads_that_ended() -> bool:
-        accelerator(device)
-        found: list[object] = []
-        streams = [torch.Stream(device) for _ in range(THREADS)]
-
-        def leave(stream: torch.Stream) -> None:
-            torch.accelerator.set_stream(stream)
-
-        def ask() -> None:
-            found.append(torch.accelerator.current_stream(device))
-
-        _in_a_new_thread(ask)
-        for stream in streams:
-            _in_a_new_thread(partial(leave, stream))
-            _in_a_new_thread(ask)
-        return len(found) == THREADS + 1 and all(stream == found[0] for stream in found)
-
     return held(device, {
         "block": block, "with_stream": with_stream, "left_by_an_error": left_by_an_error, "of_a_thread": of_a_thread,
-        "after_threads_that_ended": after_threads_that_ended,
+        "after_threads_that_ended": partial(_current_after_threads_that_ended, device),
     })  # fmt: skip
+
+
+def _current_after_threads_that_ended(device: str) -> bool:
+    """Return whether the current stream of a new thread is the same whatever stream ended threads left current."""
+    accelerator(device)
+    found: list[object] = []
+    streams = [torch.Stream(device) for _ in range(THREADS)]
+
+    def leave(stream: torch.Stream) -> None:
+        torch.accelerator.set_stream(stream)
+
+    def ask() -> None:
+        found.append(torch.accelerator.current_stream(device))
+
+    _in_a_new_thread(ask)
+    for stream in streams:
+        _in_a_new_thread(partial(leave, stream))
+        _in_a_new_thread(ask)
+    return len(found) == THREADS + 1 and all(stream == found[0] for stream in found)
 
 
 def _in_a_new_thread(work: Callable[[], object]) -> None:

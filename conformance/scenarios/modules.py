@@ -172,16 +172,6 @@ def parametrized(device: str) -> Results:
     def layer() -> nn.Module:
         return _Block().first.to(device)
 
-    def averaged() -> torch.Tensor:
-        module = _Block().to(device)
-        average = torch.optim.swa_utils.AveragedModel(module)
-        for step in range(3):
-            with torch.no_grad():
-                for parameter in module.parameters():
-                    parameter.add_(step)
-            average.update_parameters(module)
-        return torch.cat([parameter.detach().flatten() for parameter in average.parameters()])
-
     def pruned() -> torch.Tensor:
         module = layer()
         with torch.no_grad():
@@ -197,16 +187,6 @@ def parametrized(device: str) -> Results:
         nn.utils.vector_to_parameters(numbers * 2, module.parameters())
         return _computed(module, device)
 
-    def fused() -> torch.Tensor:
-        convolution = nn.Conv1d(3, 4, 3)
-        norm = nn.BatchNorm1d(4)
-        with torch.no_grad():
-            for i, tensor in enumerate([*convolution.parameters(), *norm.parameters(), *norm.buffers()]):
-                tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) % (4 + i) / 2 + 0.5)
-        module = nn.utils.fuse_conv_bn_eval(convolution.to(device).eval(), norm.to(device).eval())
-        result: torch.Tensor = module(on(device, _X.view(1, 3, 8)))
-        return result.detach()
-
     def clipped() -> torch.Tensor:
         module = _Block().to(device)
         _computed(module, device)
@@ -218,9 +198,33 @@ def parametrized(device: str) -> Results:
         "weight_norm": lambda: _computed(of.weight_norm(layer()), device),
         "orthogonal": lambda: _computed(of.orthogonal(layer(), orthogonal_map="cayley"), device),
         "pruned": pruned,
-        "averaged": averaged,
+        "averaged": partial(_averaged, device),
         "vector": vector,
-        "fused": fused,
+        "fused": partial(_fused, device),
         "clipped": clipped,
     }
     return {name: offered(call) for name, call in calls.items()}
+
+
+def _averaged(device: str) -> torch.Tensor:
+    """Return weights that are averaged over a few steps."""
+    module = _Block().to(device)
+    average = torch.optim.swa_utils.AveragedModel(module)
+    for step in range(3):
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.add_(step)
+        average.update_parameters(module)
+    return torch.cat([parameter.detach().flatten() for parameter in average.parameters()])
+
+
+def _fused(device: str) -> torch.Tensor:
+    """Return the result of a convolution that has taken over the weights of a normalization."""
+    convolution = nn.Conv1d(3, 4, 3)
+    norm = nn.BatchNorm1d(4)
+    with torch.no_grad():
+        for i, tensor in enumerate([*convolution.parameters(), *norm.parameters(), *norm.buffers()]):
+            tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) % (4 + i) / 2 + 0.5)
+    module = nn.utils.fuse_conv_bn_eval(convolution.to(device).eval(), norm.to(device).eval())
+    result: torch.Tensor = module(on(device, _X.view(1, 3, 8)))
+    return result.detach()
