@@ -46,6 +46,7 @@ def facts_of_cpu() -> dict[str, str]:
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A tensor that was saved on the first GPU, and a folder from which new processes import modules."""
+    monkeypatch.setattr(importing, "SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
     wanted, facts = facts_of_cpu(), importing.facts_of
 
     def facts_of(module: str, asked: dict[str, str], variables: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -54,6 +54,7 @@ def facts_without_the_module() -> dict[str, str]:
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The module that a new process imports to know the device."""
+    monkeypatch.setattr(importing, "SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
     wanted, facts = facts_without_the_module(), importing.facts_of
     monkeypatch.setattr(importing, "facts_of", lambda name: wanted if name == "torch" else facts(name))
     monkeypatch.setattr(importing, "loaded_by", lambda _: "of_a_device")
