@@ -10,6 +10,7 @@ import click
 
 from conformance.commands.edge import Commands, matching, mistakes, tell
 from conformance.support import checked_heap, guarded_heap
+from conformance.support.signals import interrupt_once
 
 
 @click.group(cls=Commands)
@@ -51,6 +52,7 @@ def corpus_generate(out: Path | None, check: bool, anew: bool, overloads: tuple[
         raise click.UsageError("--check generates none, and --anew is about generated ones: give one of them")
     if not guarded_heap.restart():
         checked_heap.restart()
+    interrupt_once()  # a second signal must not stop the writing
     _generate(out, overloads, check=check, anew=anew)
 
 

@@ -6,12 +6,15 @@ import contextlib
 import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+
+from conformance.support.signals import INTERRUPTIONS
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -36,8 +39,20 @@ def restart() -> bool:
             return False
         loaded = ":".join(filter(None, (str(library), os.environ.get("LD_PRELOAD", ""))))
         variables = os.environ | {_VARIABLE: "1", "LD_PRELOAD": loaded}
-        code = subprocess.call([sys.executable, *sys.orig_argv[1:]], env=variables)
+        code = _code_of([sys.executable, *sys.orig_argv[1:]], variables)
         sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
+
+
+def _code_of(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run a command to its end, and return its exit code. A signal that asks this process to end asks the command."""
+    with subprocess.Popen(command, env=variables) as running:
+        handled = [number for number in INTERRUPTIONS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, lambda n, _: running.send_signal(n)) for number in handled}
+        try:
+            return running.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @cache

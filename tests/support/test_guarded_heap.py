@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -153,6 +154,34 @@ with guarded_heap.watched(0):
     print(ctypes.string_at(c.realloc(block, 10_000), 64) == bytes([7]) * 64)
 """)
     assert (found.returncode, found.stdout) == (0, "True\n"), found.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_that_is_asked_to_end_keeps_its_work_and_leaves_no_directory(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    code = """
+import time
+from conformance.support.signals import interrupt_once
+interrupt_once()
+try:
+    print("begun", flush=True)
+    time.sleep(60)
+finally:
+    time.sleep(1)
+    print("kept", flush=True)
+"""
+    variables = {name: value for name, value in os.environ.items() if name != "CONFORMANCE_GUARDED_HEAP"}
+    with subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + code],
+        env=variables | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        assert process.communicate()[0] == "kept\n"
+    assert process.returncode
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_compiler_the_process_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
