@@ -13,6 +13,7 @@ from typing import Any
 
 from conformance.vocabulary import CaseId, CellId, Check, Status, Word
 
+NO_ANSWER = "no answer"  # takes the place of a signal's name where the CPU reference did not return
 FAILURES_KEPT = 5  # an observation holds the first failing cases of its cell only
 
 
@@ -364,7 +365,7 @@ class Observation:
     cases: int  # cases that ran, including failing cases
     failures: tuple[CaseFailure, ...] = ()
     reason: str = ""  # of unsupported and not_reached; else what of a scenario the backend does not offer
-    signal: str = ""  # of the last process that died in the cell, also in the CPU reference: the signal's name
+    signal: str = ""  # of the last process that died in the cell, also in the CPU reference; see NO_ANSWER
     wall_ns: int = 0
     cpu_ns: int = 0
     raw_ns: int = 0  # the part of wall_ns inside the op calls of both sides

@@ -28,6 +28,7 @@ class End(Word):
     SUPPORTED = "supported", "its results are those that PyTorch promises"
     PARTLY = "partly supported", "so are those of its results that the backend offers"
     UNSUPPORTED = "unsupported", "the backend says that it does not offer what the program needs"
+    NOT_COMPARED = "not compared", "the program did not come to its end on CPU, so nothing says what is right"
     FAILING = "failing", "a result is wrong, or the program raised or died"
     NOT_ASKED = "not asked", "it is about accelerators, and the backend is CPU"
 
@@ -57,8 +58,8 @@ class Ended:
 def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path | None) -> None:
     """Run the programs about what PyTorch promises of devices, by area; without AREA, all. Print a Markdown table.
 
-    Each ends as supported, unsupported (the backend says that it does not offer it), partly supported, or failing. The
-    exit code is 1 if one is failing.
+    Each ends as supported, unsupported (the backend says that it does not offer it), partly supported, not compared
+    (CPU's side died or did not return), or failing. The exit code is 1 if one is failing.
     """
     from conformance import backends
     from conformance.plan.plan import Plan
@@ -140,7 +141,7 @@ def _end(observation: Observation) -> tuple[End, str]:
     from conformance.explain import describe
 
     if observation.status is Status.UNSUPPORTED:
-        return End.UNSUPPORTED, observation.reason
+        return End.NOT_COMPARED if observation.signal else End.UNSUPPORTED, observation.reason
     if observation.status is Status.PASS:
         return (End.PARTLY if observation.reason else End.SUPPORTED), observation.reason
     lines = [line for failure in observation.failures for line in describe.findings(failure)]

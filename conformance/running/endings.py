@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.records import CaseFailure, Death, Lacking, Mismatch, Observation, PlacedArgument
+from conformance.records import NO_ANSWER, CaseFailure, Death, Lacking, Mismatch, Observation, PlacedArgument
 from conformance.running import crash_log
 from conformance.running.child import Death as ChildDeath
 from conformance.running.child import Hang
@@ -60,7 +60,7 @@ def reference_death(cell: CellId, route: str, end: End) -> Observation:
     what = f"died: {end.signal}" if end.signal else f"did not return within {end.record().seconds:g} s"
     reason = f"the CPU reference of {end.case} {what}"
     return Observation(
-        cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal, wall_ns=end.wall_ns
+        cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal or NO_ANSWER, wall_ns=end.wall_ns
     )
 
 

@@ -19,6 +19,8 @@ from conformance.plan.selection import Selection
 from conformance.plan.tiers import TIERS
 from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
+from conformance.running.child import Hang
+from conformance.running.endings import End, reference_death
 from conformance.running.runner import Runner
 from conformance.scenarios import catalogue, training
 from conformance.scenarios.model import SCENARIOS
@@ -171,6 +173,19 @@ def test_a_layer_that_is_refused_is_left_out_and_the_others_are_compared(monkeyp
     monkeypatch.setitem(training.RECURRENT, "other", refused)
     found = observe("torch:cpu", "training:recurrent_layers")
     assert (found.status, found.reason) == (Status.PASS, "not offered: other (no such layer)")
+
+
+def test_a_program_that_does_not_return_on_cpu_is_not_what_the_backend_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = CellId.of_scenario("loading:loaders")
+    seen = Observation(cell, "", Status.UNSUPPORTED, 0, reason="not offered: streams")
+    monkeypatch.setattr(Runner, "observe", lambda *_: seen)
+    assert "| loading | `loading:loaders` | unsupported: not offered: streams |" in contract("loading").output
+    seen = reference_death(cell, "", End(Hang(3.0, ""), str(cell), "cpu", 0, 0))
+    ended = contract("loading")
+    assert (
+        "| not compared: the CPU reference of scenarios/loading.py::loaders did not return within 3 s |" in ended.output
+    )
+    assert ended.exit_code == 0
 
 
 def contract(*arguments: str) -> Result:
