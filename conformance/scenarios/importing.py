@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from conformance.scenarios import patience
 from conformance.scenarios.model import Broken, NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 
@@ -182,20 +183,18 @@ def facts_of(module: str, facts: dict[str, str] = FACTS, variables: Mapping[str,
         command = [sys.executable, "-c", _ASK, str(file), module, json.dumps(facts)]
         environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **(variables or {})}
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False
-            )
+            code, output, errors = patience.run(command, SECONDS, environment)
         except subprocess.TimeoutExpired as e:
             at = _last_asked(file)
             raise AssertionError(f"a process that imports {module} has not ended within {SECONDS:.0f} s{at}") from e
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [""])[-1]
+        if code:
+            last = (errors.strip().splitlines() or [""])[-1]
             at = _last_asked(file)
-            raise AssertionError(f"a process that imports {module} ended with {done.returncode}{at}: {last}")
+            raise AssertionError(f"a process that imports {module} ended with {code}{at}: {last}")
         if not file.exists():
             raise NotOffered(f"the import of {module} in a new process")
         found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-        return found | {"output": repr(done.stdout)}
+        return found | {"output": repr(output)}
 
 
 def _last_asked(file: Path) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios import patience
 from conformance.scenarios.asking import another
 from conformance.scenarios.model import Results, offered, scenario
 
@@ -194,15 +195,15 @@ def _load_in_another(folder: str, device: str, is_new: bool) -> None:
     if not is_new:
         _load_each(folder, device)
         return
-    code = f"import torch\n{inspect.getsource(_load_each)}\n_load_each({folder!r}, {device!r})"
-    command = [sys.executable, "-c", code]
+    program = f"import torch\n{inspect.getsource(_load_each)}\n_load_each({folder!r}, {device!r})"
+    command = [sys.executable, "-c", program]
     environment = {**os.environ, AUTOLOAD: "0"}
     try:
-        done = subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, text=True, check=False)
+        code, _, errors = patience.run(command, SECONDS, environment)
     except subprocess.TimeoutExpired as e:
         raise AssertionError(f"a process without the device has not ended within {SECONDS:.0f} s") from e
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    if code:
+        said = errors.strip().splitlines() or [f"exit code {code}"]
         raise RuntimeError(f"a process without the device: {said[-1]}")
 
 

@@ -1,0 +1,52 @@
+"""Processes that have to end in time, on machines where many wait for a processor."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_STEP = 0.5  # seconds between two looks at a process
+_MOST = 20  # times its limit, a process may take however many wait for a processor
+
+
+def run(command: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    """Run a command. Return its exit code, or minus a signal's number, and what it wrote to stdout and to stderr.
+
+    Raises subprocess.TimeoutExpired if it takes more than ``seconds``, without those that it waited for a processor.
+    """
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=variables
+    ) as process:
+        began, waited = time.monotonic(), dict[int, float]()
+        try:
+            while True:
+                try:
+                    said, errors = process.communicate(timeout=min(_STEP, seconds))
+                except subprocess.TimeoutExpired:
+                    waited |= waited_for_processor(process.pid)
+                    taken = time.monotonic() - began
+                    if taken - sum(waited.values()) > seconds or taken > _MOST * seconds:
+                        raise subprocess.TimeoutExpired(command, seconds) from None
+                else:
+                    return process.returncode, said, errors
+        except BaseException:
+            process.kill()
+            raise
+
+
+def waited_for_processor(pid: int) -> dict[int, float]:
+    """Return the seconds that a process and its descendants could have run, but others did; nothing if Linux lacks it.
+
+    https://docs.kernel.org/scheduler/sched-stats.html: the second number of ``schedstat``, of a process's first thread.
+    """
+    found: dict[int, float] = {}
+    left = [pid]
+    while left:
+        each = left.pop()
+        with suppress(OSError, ValueError, IndexError):
+            found[each] = int(Path(f"/proc/{each}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+            left += map(int, Path(f"/proc/{each}/task/{each}/children").read_text(encoding="ascii").split())
+    return found

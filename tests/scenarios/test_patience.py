@@ -1,0 +1,42 @@
+"""Processes that hang are told from processes that wait for a processor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from conformance.scenarios import patience
+
+
+def run(code: str, seconds: float) -> tuple[int, str, str]:
+    return patience.run([sys.executable, "-S", "-c", code], seconds)
+
+
+def test_a_process_that_ends_gives_its_code_and_its_output() -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    assert run(code, 60) == (3, "out\n", "err\n")
+    assert run("import os; os.kill(os.getpid(), 9)", 60) == (-9, "", "")
+
+
+@pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])
+def test_a_process_that_hangs_has_not_ended_in_time(code: str) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(code, 0.3)
+
+
+def test_the_time_that_a_process_waits_for_a_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, waited = "import time; time.sleep(1); print(1)", patience.waited_for_processor
+    monkeypatch.setattr(patience, "waited_for_processor", lambda pid: dict.fromkeys(waited(pid) or [pid], 60.0))
+    assert run(code, 0.3) == (0, "1\n", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the kernel counts no waiting")  # noqa: PTH110
+def test_the_time_of_waiting_is_that_of_the_process_and_its_children() -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as child:
+        found = patience.waited_for_processor(os.getpid())
+        assert {os.getpid(), child.pid} <= found.keys()
+        assert all(seconds >= 0 for seconds in found.values())
+    assert patience.waited_for_processor(child.pid) == {}
