@@ -231,7 +231,7 @@ def _actions(file: TextIO) -> list[Action]:
     try:
         return [Action(**record) for record in records]
     except TypeError as e:
-        raise ValueError(f"{file.name}: expected what `conformance nightly plan` prints: {e}") from e
+        raise ValueError(f"{file.name}: expected the actions that `conformance nightly plan` prints") from e
 
 
 def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:

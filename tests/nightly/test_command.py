@@ -236,7 +236,7 @@ def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> No
         (("relay", "--commit", "0" * 40, "--lanes", "x*"), "no lane of tonight is called x*"),
         (("plan", "--issues", "bad.json"), "expected a list with number, title, body and state"),
         (("plan", "--issues", "broken.json"), "broken.json: not JSON"),
-        (("apply", "bad.json"), "bad.json: expected what `conformance nightly plan` prints"),
+        (("apply", "bad.json"), "bad.json: expected the actions that `conformance nightly plan` prints"),
         (("apply", "broken.json"), "broken.json: not JSON"),
         (("apply", "plan.json", "--gh", "no_such_gh"), "--gh no_such_gh: no such program"),
         (("plan", "--gh", "no_such_gh"), "--gh no_such_gh: no such program"),
