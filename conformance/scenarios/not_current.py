@@ -124,8 +124,12 @@ def device_without_an_index(device: str) -> Results:
     kind = torch.device(device).type
 
     def means_current(asked: Asked) -> bool:
-        with _second_is_current(device):
-            return asked(kind, kind)
+        with _second_is_current(device) as (_, second):
+            if asked(kind, kind):
+                return True
+            if not asked(kind, second):  # another program finds that: here the index is not what is wrong
+                raise NotOffered("what is asked of a device with an index")
+            return False
 
     asked = {name: ASKED[name] for name in WITHOUT_INDEX} | {"Generator": _generator}
     return held(device, {name: partial(means_current, one) for name, one in asked.items()})
