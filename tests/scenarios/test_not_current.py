@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+import torch
 
 from conformance.scenarios import not_current
 from conformance.scenarios.model import NotOffered
@@ -23,6 +24,6 @@ def test_a_name_without_an_index_is_asked_where_the_name_with_an_index_has_the_r
     monkeypatch.setattr(not_current, "_second_is_current", lambda _: nullcontext(("npu:0", "npu:1")))
     monkeypatch.setattr(not_current, "ASKED", dict.fromkeys(not_current.WITHOUT_INDEX, asked))
     monkeypatch.setattr(not_current, "_generator", lambda *_: True)
-    monkeypatch.setattr(not_current.torch, "device", lambda _: type("Device", (), {"type": "npu"}))
+    monkeypatch.setattr(torch, "device", lambda _: type("Device", (), {"type": "npu"}))
     found = not_current.device_without_an_index("npu:0")["get_rng_state"]
     assert isinstance(found, NotOffered) if holds is None else bool(found) == holds
