@@ -75,7 +75,7 @@ ROOMS_WITHOUT_TORCH = {
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
     "corpus.model", "plan.arguments", "plan.case", "plan.cases", "plan.context_cases", "plan.layout_cases",
-    "plan.scaled", "plan.selection", "plan.sequence_cases", "plan.tiers",
+    "plan.other_numbers", "plan.scaled", "plan.selection", "plan.sequence_cases", "plan.tiers",
     "explain.describe",
     "explain.inventory_text",
     "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",

@@ -9,6 +9,7 @@ from conformance.corpus.model import Sample
 from conformance.corpus.places import with_tensors
 from conformance.layouts import CONTEXTS, Placement
 from conformance.plan.case import Case, movable, placed, plainly, put
+from conformance.plan.other_numbers import with_other_numbers
 from conformance.plan.tiers import Tier
 from conformance.vocabulary import CellId
 
@@ -38,6 +39,9 @@ VARIANTS = {
 }
 # Contexts that treat arguments by their dtypes, with so many samples in which a generated one has another dtype.
 MIXED_SAMPLES = {"autocast": 6, "backward": 6}
+# Contexts of derivatives, in whose formulas numbers among the arguments take part: they have samples with further ones,
+# in the first variant.
+OF_DERIVATIVES = ("backward", "forward_ad", "gradcheck", "gradgrad", "jacrev")
 # Contexts that may take the widest dtype of all operands, with the dtype that the last one has in cells of a dtype.
 LAST_WIDER = {"autocast": {"bfloat16": "float32"}}
 # Contexts of which a case takes seconds, with fewer samples.
@@ -59,6 +63,8 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
                 yield Case(cell, sample, variant, placements)
         for other in refused if cell.layout == "after_error" else []:
             yield Case(cell, sample, f"after={other.name}", put(sample, {}), (), (plainly(cell, cell.dtype, other),))
+    for sample in with_other_numbers(returning, samples, cell.dtype) if cell.layout in OF_DERIVATIVES else ():
+        yield Case(cell, sample, VARIANTS.get(cell.layout, ("",))[0], put(sample, {}))
     for sample in refused if cell.layout == "second_device" else []:
         yield Case(cell, sample, "", put(sample, {}))
 
