@@ -62,7 +62,10 @@ def _size_class(size: int) -> str:
 def _value_classes(sample: Sample) -> Iterator[str]:
     fills = [t.fill.split("/") for t in sample.tensors if t.fill.startswith("hard")]
     pairs = len(fills) > 1 and fills[0][1] not in _VALUES
-    yield "every pair of hard values" if pairs else _VALUES.get(fills[0][1], _IN_EVERY)
+    if not fills:
+        yield "images or rows of very different magnitudes"
+    else:
+        yield "every pair of hard values" if pairs else _VALUES.get(fills[0][1], _IN_EVERY)
 
 
 def _variant_classes(sample: Sample) -> Iterator[str]:

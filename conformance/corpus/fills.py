@@ -24,6 +24,8 @@ _STEP = 40503
 _PATTERNS = 1 << 16
 # Of all numbers, those that programs compute with: none so small or so large that many functions end there.
 _MODERATE = (2.0**-20, 2.0**8)
+# Magnitudes of images in turns. They are thousands of times apart, and neither square overflows in float16.
+_MAGNITUDES = (2.0**6, 2.0**-7)
 # Fills of bytes: the second one changes when the first one has had all.
 _PAIRED = ("byte0", "byte1")
 # Far from zero, as seen from values whose largest is 1: float16 still tells these from each other, bfloat16 barely.
@@ -115,7 +117,8 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     is at most N). ``runs/N`` has all zeros, then all ones, up to N - 1. ``rows/C/N`` fills a matrix of C columns with
     integers below N, none twice in a row or a column that is no longer than N. ``keys/C/N`` fills one of C columns with
     ones and zeros: each row has a one, and others in one of N columns, or nowhere else for an N of 0. ``barred/C/N`` is
-    0 there, and minus infinity elsewhere.
+    0 there, and minus infinity elsewhere. ``scaled/N`` has the stored floats in their order, those of each image of N
+    elements times 64 or 1/128, in turns.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -130,6 +133,9 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         return mixed(int(bound), seed).sort(stable=True).indices[:count]
     if kind == "runs" and bound.isdigit():
         return torch.arange(count) * int(bound) // max(count, 1)
+    if kind == "scaled" and bound.isdigit():
+        at = torch.arange(count)
+        return _taken(stored, at % stored.numel()) * torch.tensor(_MAGNITUDES, dtype=stored.dtype)[at // int(bound) % 2]
     if kind in ("keys", "barred"):
         columns, of = map(int, bound.split("/"))
         kept = _keys(count, columns, of, seed)

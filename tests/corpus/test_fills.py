@@ -53,6 +53,11 @@ def test_halves_lie_between_whole_numbers() -> None:
     assert set(made.tolist()) == {-2.5, 0.5, 4.5}
 
 
+def test_scaled_images_are_larger_and_smaller_than_the_stored_ones_in_turns() -> None:
+    assert fills.from_stored("scaled/2", STORED, 4, 0).tolist() == [64.0, -128.0, 0.0, 0.0625]
+    assert fills.from_stored("scaled/1", STORED, 0, 0).tolist() == []
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_few_values_below_a_bound_end_with_the_largest(count: int) -> None:
     found = fills.from_stored("below/65537", STORED, count, 0).tolist()

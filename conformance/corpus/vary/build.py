@@ -33,6 +33,7 @@ from conformance.corpus.vary import (
     index_lists,
     large,
     largest,
+    magnitudes,
     ones,
     repeats,
     rows,
@@ -52,6 +53,7 @@ AXES = (
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
     repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
     empty_in_lists.generate, chance.generate, channels.generate, configurations.generate, broadcasting.generate,
+    magnitudes.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]
