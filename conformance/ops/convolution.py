@@ -51,7 +51,7 @@ class _Window:
 
 
 # Of one to three dimensions: plain, in groups, of one channel each (depthwise), and with several results for a channel
-# (a multiplier). Batches of several images: a kernel for some of these may take the first alone.
+# (a multiplier). Batches of several images, and of more than a tile: a kernel for some may take the first alone.
 _WINDOWS = (
     _Window("plain_1d", (3, 4), (17,), (3,), padding=(1,)),
     _Window("long_1d", (5, 3), (1037,), (5,), batch=3, stride=(2,), padding=(2,)),
@@ -80,6 +80,13 @@ _WINDOWS = (
     _Window("depthwise_3d", (5, 5), (5, 6, 4), (3, 3, 3), 5, batch=3, padding=(1, 1, 1)),
     _Window("multiplier_3d", (3, 6), (5, 4, 6), (2, 3, 1), 3, stride=(2, 1, 2)),
     _Window("transposed_groups_3d", (4, 6), (3, 4, 3), (2, 3, 2), 2, stride=(1, 2, 1), more=(0, 1, 0)),
+    _Window("many_grouped_1d", (6, 4), (11,), (3,), 2, batch=67, padding=(1,)),
+    _Window("many_transposed_1d", (3, 5), (6,), (3,), batch=131, stride=(2,), more=(1,)),
+    _Window("many_strided_2d", (3, 5), (7, 6), (3, 2), batch=67, stride=(2, 1), padding=(1, 0)),
+    _Window("many_depthwise_2d", (5, 5), (6, 5), (3, 2), 5, batch=131, padding=(1, 0)),
+    _Window("many_transposed_2d", (4, 6), (4, 5), (3, 2), 2, batch=67, stride=(2, 1), more=(1, 0)),
+    _Window("many_3d", (3, 5), (4, 3, 5), (2, 2, 3), batch=35, padding=(0, 1, 0)),
+    _Window("many_grouped_3d", (4, 6), (3, 4, 3), (2, 1, 2), 2, batch=67, bias=False),
 )
 
 FAMILY = Family(

@@ -52,9 +52,48 @@ def test_a_depthwise_kernel_that_reads_the_first_image_alone_is_found() -> None:
 
     judged, found = found_by(made("convolution"), convolution, of_the_first)
     assert len(judged) == len(made("convolution"))
-    assert labels(found) == {n for n in labels(judged) if n.startswith(("depthwise", "multiplier", "tiles_depthwise"))}
+    depthwise = ("depthwise", "multiplier", "tiles_depthwise", "many_depthwise")
+    assert labels(found) == {n for n in labels(judged) if n.startswith(depthwise)}
     recorded = [s for s in corpus().samples("convolution") if s.base == "float32" and not s.raises]
     assert found_by(recorded, convolution, of_the_first)[1] == set()
+
+
+def test_a_depthwise_gradient_of_64_images_is_found_by_large_batches_alone() -> None:
+    backward = torch.ops.aten.convolution_backward.default
+
+    def of_64(gradient: torch.Tensor, x: torch.Tensor, *more: Any) -> Any:
+        found = backward(gradient, x, *more)
+        if more[-2] == x.shape[1] > 1 and not more[5]:  # groups, transposed
+            found = (found[0], backward(gradient[:64], x[:64], *more)[1], found[2])
+        return found
+
+    every = [s for s in reader.load().samples("convolution_backward") if s.base == "float32" and not s.raises]
+    many = [s for s in every if ".many_" in s.name]
+    assert labels(found_by(many, backward, of_64)[1]) == {"many_depthwise_2d"}
+    assert found_by(many, backward, backward)[1] == set()
+    assert found_by([s for s in every if s not in many], backward, of_64)[1] == set()
+
+
+group_norm_backward = torch.ops.aten.native_group_norm_backward.default
+
+
+def of_few_channels(*args: Any) -> Any:
+    """A gradient of a group norm that leaves out those of the weights of a fifth channel and of those behind."""
+    found = group_norm_backward(*args)
+    return (found[0], *(t if t is None else torch.cat([t[:4], torch.zeros_like(t[4:])]) for t in found[1:]))
+
+
+def test_a_gradient_of_four_channels_is_found_by_group_norms_of_more_alone() -> None:
+    recorded = [s for s in reader.load().samples("native_group_norm_backward") if not s.raises]
+    recorded = [s for s in recorded if "float32" in s.dtypes and s.name.split(".")[2] not in labels(described())]
+    assert found_by(recorded, group_norm_backward, of_few_channels, "float32")[1] == set()
+    found = found_by(made("native_group_norm_backward"), group_norm_backward, of_few_channels)[1]
+    assert labels(found) == labels(described())
+    assert found_by(made("native_group_norm_backward"), group_norm_backward, group_norm_backward)[1] == set()
+
+
+def described() -> set[str]:
+    return {s.name for s in made("native_group_norm_backward")}
 
 
 def attends(change: Any) -> Any:
