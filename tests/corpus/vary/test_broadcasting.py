@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.corpus.vary import broadcasting, sizes
+from tests.by_hand import found_by
 from tests.generated import corpus, failing, made_by
 
 
@@ -57,3 +59,22 @@ def test_a_kernel_that_gives_the_first_batch_alone_is_found_by_these_alone() -> 
     assert not failing(op, of_first_batch, [s for s in others if not s.raises])
     assert failing(op, of_first_batch, made("cholesky_solve"))
     assert not failing(op, op, made("cholesky_solve"))
+
+
+def test_attention_with_a_kernel_of_its_own_has_batches_that_broadcast() -> None:
+    op: Any = torch.ops.aten.scaled_dot_product_attention.default
+
+    def of_first_key(query: torch.Tensor, key: torch.Tensor, *more: Any, **how: Any) -> Any:
+        found = op(query, key, *more, **how)
+        if key.dim() < query.dim() or key.shape[0] < query.shape[0]:
+            found[1:] = 0
+        return found
+
+    every = [s for s in reader.load().samples("scaled_dot_product_attention") if not s.raises]
+    every = [s for s in every if dict(s.kwargs).get("dropout_p", 0.0) == 0.0 and "float32" in s.dtypes]
+    broadcast = [s for s in every if ".batch=" in s.name]
+    assert all(s.own_kernel for s in broadcast)
+    assert not found_by([s for s in every if s not in broadcast], op, of_first_key, "float32")[1]
+    found = found_by(broadcast, op, of_first_key, "float32")[1]
+    assert {name.rpartition(".key.")[2] for name in found} == {"batch=one", "batch=none"}
+    assert not found_by(broadcast, op, op, "float32")[1]
