@@ -1,5 +1,6 @@
 // torch.autocast("npu"): which ops run in the lower precision, which in float32, which in their widest argument's.
 #include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/library.h>
 
 #include <map>
@@ -101,6 +102,7 @@ at::ScalarType first_lower_dtype() {
 void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
   if (op.operator_name().name == "aten::baddbmm" && fault(Fault::autocast_forgets_baddbmm)) return op.callBoxed(stack);
+  if (c10::InferenceMode::is_enabled() && fault(Fault::autocast_off_in_inference_mode)) return op.callBoxed(stack);
   const bool kept = fault(Fault::autocast_dtype_of_first_use);
   if (fault(Fault::autocast_casts_bool_masks)) cast_masks(op, stack, at::autocast::get_autocast_dtype(kDevice));
   cast_arguments(op, stack, kept ? first_lower_dtype() : at::autocast::get_autocast_dtype(kDevice));

@@ -2,6 +2,7 @@
 #include "aten/host_copies.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <map>
@@ -173,6 +174,8 @@ at::Tensor HostCopies::device(const at::Tensor& result) {
   if (fault(Fault::fallback_result_on_current_device)) index_ = current_device();
   const c10::Storage storage = pair_of_host(result.storage()).device;
   index_ = index;
+  std::optional<c10::InferenceMode> ended;
+  if (fault(Fault::fallback_results_not_inference)) ended.emplace(false);
   return rebuild(storage, c10::DispatchKey::PrivateUse1, result);
 }
 

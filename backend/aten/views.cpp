@@ -34,7 +34,9 @@ at::Tensor filled_if_deterministic(at::Tensor fresh) {
   if (!fills_fresh_memory() || fault(Fault::deterministic_empty_not_filled)) return fresh;
   const auto count = static_cast<int64_t>(fresh.storage().nbytes() / fresh.itemsize());
   at::Tensor all = at::native::as_strided_tensorimpl(fresh, {count}, {1}, 0);
-  at::native::fill_empty_deterministic_(all);
+  const bool zeros =
+      at::isIntegralType(fresh.scalar_type(), false) && fault(Fault::deterministic_integers_filled_with_zero);
+  zeros ? all.zero_() : at::native::fill_empty_deterministic_(all);
   return fresh;
 }
 
@@ -190,6 +192,13 @@ void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArray
   c10::StorageImpl* storage = self.storage().unsafeGetStorageImpl();
   const bool shrinks =
       !stride && nbytes < storage->nbytes() && self.storage().use_count() == 1 && fault(Fault::resize_shrinks_storage);
+  if (nbytes > storage->nbytes() && self.storage().use_count() > 1 && fault(Fault::resize_growth_leaves_aliases)) {
+    c10::Storage own = make_storage(nbytes, storage->device().index());
+    if (storage->nbytes() > 0) {
+      REFNPU_CHECK(npuMemcpy(own.mutable_data(), storage->data(), storage->nbytes(), npuMemcpyDeviceToDevice));
+    }
+    return impl->set_storage_keep_dtype(std::move(own));
+  }
   if (nbytes > storage->nbytes() || shrinks) resize_storage(storage, nbytes);
 }
 
@@ -210,7 +219,11 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::opt
 
 at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef size,
                                at::IntArrayRef stride) {
-  at::native::checkSetStorage(self, std::move(source), offset, size, stride);
+  if (source.device() != self.device() && fault(Fault::set_to_storage_of_other_device_accepted)) {
+    self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(source));
+  } else {
+    at::native::checkSetStorage(self, std::move(source), offset, size, stride);
+  }
   self.unsafeGetTensorImpl()->set_storage_offset(offset);
   restride(self, size, stride.data() ? at::OptionalIntArrayRef(stride) : std::nullopt);
   return self;

@@ -1207,6 +1207,20 @@ with torch.inference_mode():
 with torch.inference_mode():
     x, i = torch.ones(4, 2, device=d), torch.zeros(1, dtype=torch.int64, device=d)
     result = raised(lambda: F.embedding(i, x))""",
+    "deterministic_integers_filled_with_zero": """
+torch.use_deterministic_algorithms(True)
+result = torch.empty(3, dtype=torch.int16, device=d)
+torch.use_deterministic_algorithms(False)""",
+    "autocast_off_in_inference_mode": """
+x = torch.ones(2, 2, device=d)
+with torch.inference_mode(), torch.autocast(d, torch.bfloat16):
+    result = str((x @ x).dtype)""",
+    "fallback_results_not_inference": """
+with torch.inference_mode():
+    result = torch.ones(3, device=d).erfinv().is_inference()""",
+    "is_initialized_stays_false": """
+torch.ones(1, device=d)
+result = d == "cpu" or torch.npu.is_initialized()""",
     "deterministic_empty_not_filled": """
 torch.use_deterministic_algorithms(True)
 result = torch.empty(3, device=d)
@@ -1732,6 +1746,14 @@ storage = torch.ones(4, device=d).untyped_storage()
 storage.resize_(0)
 result = storage.nbytes()""",
     "resized_nbytes_rounded": "result = torch.ones(4, device=d).resize_(5).untyped_storage().nbytes()",
+    "resize_growth_leaves_aliases": """
+x = torch.zeros(2, device=d)
+result = x[:]
+x.resize_(4).fill_(7)""",
+    "set_to_storage_of_other_device_accepted": """
+result = "RuntimeError"
+if d == "npu":
+    result = raised(lambda: torch.empty(0, device=d).set_(torch.ones(3).untyped_storage()))""",
     "set_tensor_drops_offset": "result = torch.empty(0, device=d).set_(torch.arange(4.0, device=d)[2:])",
     "resize_forgets_offset": "result = torch.ones(4, device=d)[2:].resize_(4).untyped_storage().nbytes()",
     "resize_shrinks_storage": "result = torch.ones(4, device=d).resize_(2).untyped_storage().nbytes()",
@@ -2270,6 +2292,32 @@ distributed.init_process_group(name, store=distributed.HashStore(), rank=0, worl
 result = torch.zeros(3, 2, device=d)
 distributed.scatter(result.t(), [torch.ones(2, 3, device=d)])
 distributed.destroy_process_group()""",
+    "group_barrier_not_awaited": """
+import os
+import time
+from torch import distributed
+
+
+def late_or_there(rank, folder):
+    distributed.init_process_group("refnpu", store=distributed.FileStore(folder + "/store", 2), rank=rank, world_size=2)
+    if rank:
+        time.sleep(0.5)
+        open(folder + "/late", "w").close()
+    distributed.barrier()
+    return int(os.path.exists(folder + "/late"))
+
+
+result = [1, 1]
+if d == "npu":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        children = []
+        for rank in range(2):
+            children.append(os.fork())
+            if children[-1] == 0:
+                os._exit(late_or_there(rank, folder))
+        result = [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]""",
     "group_input_in_memory_order": """
 from torch import distributed
 

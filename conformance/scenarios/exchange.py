@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch.utils.dlpack import from_dlpack, to_dlpack
+from torch.utils import dlpack  # a backend may replace its functions
 
 from conformance.scenarios.model import NotOffered, Results, first_line, laid_out, offered, on, scenario
 
@@ -31,8 +31,8 @@ def _again(tensor: torch.Tensor) -> torch.Tensor:
     if refused is not None:
         dense = _refused(torch.empty(2, dtype=tensor.dtype, device=tensor.device))
         raise NotOffered(f"DLPack of {tensor.device.type}: {first_line(dense)}") if dense else refused
-    capsule = to_dlpack(tensor)
-    found = from_dlpack(capsule)
+    capsule = dlpack.to_dlpack(tensor)
+    found = dlpack.from_dlpack(capsule)
     assert isinstance(found, torch.Tensor)
     if found.device != tensor.device:
         raise AssertionError(f"it is on {found.device}, and was on {tensor.device}")
@@ -42,7 +42,7 @@ def _again(tensor: torch.Tensor) -> torch.Tensor:
 def _refused(tensor: torch.Tensor) -> Exception | None:
     """Return the error with which torch refuses to make a capsule of a tensor; None if it makes one."""
     try:
-        to_dlpack(tensor)
+        dlpack.to_dlpack(tensor)
     except (RuntimeError, ValueError, BufferError) as e:
         return e
     return None

@@ -264,3 +264,52 @@ def writes_after_saving(device: str) -> Results:
         return torch.tensor(0)
 
     return {name: offered(partial(raises, write)) for name, write in WRITES.items()}
+
+
+_f = torch.nn.functional
+#: Functions that are not linear: a gradient of one needs a tensor that was saved. Of 3 x 4 elements from -2 to 2.
+NOT_LINEAR: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "exp": torch.exp,
+    "sin": torch.sin,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "square": torch.square,
+    "power": lambda x: x**3,
+    "product": lambda x: x * x,
+    "product of matrices": lambda x: x @ x.t(),
+    "batch of products": lambda x: torch.bmm(x[None], x.t()[None]),
+    "hypot": lambda x: torch.hypot(x, x + 1),
+    "relu": torch.relu,
+    "gelu": _f.gelu,
+    "silu": _f.silu,
+    "elu": _f.elu,
+    "softplus": _f.softplus,
+    "softmax": lambda x: x.softmax(1),
+    "log_softmax": lambda x: x.log_softmax(1),
+    "logsumexp": lambda x: x.logsumexp(1),
+    "norm": lambda x: (x + 3).norm(),
+    "variance": lambda x: x.var(1),
+    "layer_norm": lambda x: _f.layer_norm(x, (4,)),
+    "group_norm": lambda x: _f.group_norm(x[None], 3),
+    "mse_loss": lambda x: _f.mse_loss(x, x * 0),
+    "smooth_l1_loss": lambda x: _f.smooth_l1_loss(x, x * 0),
+    "convolution": lambda x: _f.conv1d(x[None], x[None]),
+    "attention": lambda x: _f.scaled_dot_product_attention(*[x[None, None]] * 3),
+}
+
+
+@scenario(exact=True, area="training")
+def graphs_are_freed(device: str) -> Results:
+    """A second ``backward`` through a graph that the first one freed raises an error: what was saved is gone."""
+
+    def raises(function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        x = on(device, _VALUES.clone()).requires_grad_()
+        total = function(x).sum()
+        total.backward()
+        try:
+            total.backward()
+        except RuntimeError:
+            return torch.tensor(1)
+        return torch.tensor(0)
+
+    return {name: offered(partial(raises, function)) for name, function in NOT_LINEAR.items()}

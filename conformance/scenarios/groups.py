@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -90,6 +91,33 @@ def _place(device: str, rank: int, processes: int) -> str:
 def collectives_of_two_processes(device: str) -> Results:
     """In a process group of two, with the device's default backend, collective calls give what CPU gives."""
     return in_a_group(device, _collectives)
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def barriers_of_two_processes(device: str) -> Results:
+    """``torch.distributed.barrier()`` holds a process until the other one is there, whichever of them is late."""
+    with tempfile.TemporaryDirectory() as folder:
+        return in_a_group(device, partial(_barriers, folder))
+
+
+def _barriers(folder: str, _: str) -> Results:
+    """Go through four barriers. Return for each whether what its late process did before it has been done."""
+    from torch import distributed as dist
+
+    waited = []
+    for turn in range(2 * PROCESSES):
+        done = Path(folder) / f"done_{turn}"
+        if turn % PROCESSES == dist.get_rank():
+            time.sleep(0.2)  # longer than a call takes that does not wait
+            done.touch()
+        try:
+            dist.barrier()
+        except RuntimeError as e:
+            if any(words in str(e) for words in NOT_SUPPORTED):
+                return {"waited": NotOffered(first_line(e))}
+            raise
+        waited.append(done.exists())
+    return {"waited": torch.tensor(waited)}
 
 
 def _collectives(device: str) -> Results:

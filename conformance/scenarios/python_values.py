@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios.asking import held
 from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
 
 _DEVICE = re.compile(r",\s+device='[^']*'")
@@ -52,13 +53,18 @@ def text(device: str) -> Results:
     return {name: offered(partial(printed, tensor)) for name, tensor in PRINTED.items()}
 
 
-def _array() -> Any:
-    """Return an array of NumPy with strides. Raises NotOffered without NumPy."""
+def _numpy() -> Any:
+    """Return the module. Raises NotOffered without NumPy."""
     try:
         import numpy as np
     except ImportError as e:
         raise NotOffered("NumPy") from e
-    return np.arange(24.0).reshape(4, 6)[:, ::2]
+    return np
+
+
+def _array() -> Any:
+    """Return an array of NumPy with strides. Raises NotOffered without NumPy."""
+    return _numpy().arange(24.0).reshape(4, 6)[:, ::2]
 
 
 @scenario(exact=True)
@@ -90,6 +96,26 @@ def lists_and_arrays(device: str) -> Results:
         "cat_of_lists": lambda: torch.cat([torch.tensor([n], device=device) for n in (1.0, 2.0, 3.0)]),
     }
     return {name: offered(partial(_dense, make)) for name, make in made.items()}
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def arrays_of_the_device(device: str) -> Results:
+    """``numpy()`` of a tensor on the device raises an error, as does ``numpy.asarray``: a copy has to be asked for."""
+
+    def refuses(convert: Callable[[torch.Tensor], object]) -> bool:
+        _numpy()
+        try:
+            convert(on(device, _floats()))
+        except (TypeError, RuntimeError):
+            return True
+        return False
+
+    properties: dict[str, Callable[[torch.Tensor], object]] = {
+        "numpy": lambda x: x.numpy(),
+        "not_forced": lambda x: x.numpy(force=False),
+        "asarray": lambda x: _numpy().asarray(x),
+    }
+    return held(device, {name: partial(refuses, convert) for name, convert in properties.items()})
 
 
 def _dense(make: Callable[[], torch.Tensor]) -> torch.Tensor:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
+from conformance.scenarios.asking import another, held
 from conformance.scenarios.model import NotOffered, Results, first_line, name_of, offered, on, scenario
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)
@@ -92,7 +94,7 @@ def grown_tensor_keeps_elements(device: str) -> Results:
             tensor.resize_(many)
             results[grown] = tensor[:few].clone()
             results[f"{grown}_bytes"] = _bytes_of(tensor)
-            tensor[:few].zero_()
+            tensor[:few].fill_(1)  # the first element was 0
             results[f"{grown}_view"] = view
         return results
 
@@ -164,6 +166,51 @@ def set_to_another_storage(device: str) -> Results:
     return {**results}
 
 
+@scenario(exact=True, area="memory", accelerators=True)
+def storages_of_other_devices(device: str) -> Results:
+    """A tensor takes no storage of another device: ``set_`` raises an error, for the host's and a second device's."""
+
+    def refuses(elsewhere: Callable[[], str], source: Callable[[torch.Tensor], Any]) -> bool:
+        tensor, other = torch.empty(0, device=device), torch.ones(3, device=elsewhere())
+        try:
+            tensor.set_(source(other))
+        except (RuntimeError, TypeError):
+            return True
+        return False
+
+    places: dict[str, Callable[[], str]] = {"host": lambda: "cpu", "second": lambda: another(device)}
+    sources: dict[str, Callable[[torch.Tensor], Any]] = {"tensor": lambda x: x, "storage": torch.Tensor.untyped_storage}
+    tried = {f"{where}.{what}": partial(refuses, places[where], sources[what]) for where in places for what in sources}
+    return held(device, dict(tried))
+
+
+@scenario(exact=True, area="memory")
+def new_elements_under_determinism(device: str) -> Results:
+    """``use_deterministic_algorithms`` fills new elements with NaN, or with the largest value of an integer."""
+
+    def made(name: str, dtype: torch.dtype) -> Results:
+        old = _values(2, dtype, device)
+        forms: dict[str, Callable[[], torch.Tensor]] = {
+            "empty": lambda: torch.empty(5, dtype=dtype, device=device),
+            "empty_strided": lambda: torch.empty_strided((2, 3), (1, 2), dtype=dtype, device=device),
+            "empty_like": lambda: torch.empty_like(old),
+            "new_empty": lambda: old.new_empty(7),
+            "grown": lambda: old.clone().resize_(300),
+        }
+        return {f"{name}_{form}": offered(partial(_filled, make)) for form, make in forms.items()}
+
+    return _for_each_dtype(made)
+
+
+def _filled(make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    before, warns = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        return make()
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warns)
+
+
 #: Calls of ops of several kinds, whose results are exact. For some of them a backend falls back to CPU.
 NEW_RESULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "clone": torch.clone,
@@ -218,3 +265,15 @@ def results_grow(device: str) -> Results:
         results[f"{name}.resized"] = offered(partial(resized, make))
         results[f"{name}.given"] = offered(partial(given, make))
     return results
+
+
+@scenario(exact=True, area="training")
+def results_of_inference_mode(device: str) -> Results:
+    """What an op makes under ``torch.inference_mode()`` is an inference tensor, whatever kernel makes it."""
+    x = _values(24, torch.float32, device).view(4, 6)
+
+    def is_inference(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        with torch.inference_mode():
+            return torch.tensor(make(x).is_inference())
+
+    return {name: offered(partial(is_inference, make)) for name, make in NEW_RESULTS.items()}

@@ -302,6 +302,24 @@ def autocast_behind_no_grad(device: str) -> Results:
     return {"gradient": torch.zeros(0) if found is None else found.cpu()}
 
 
+@scenario(exact=True, area="training")
+def autocast_in_each_mode(device: str) -> Results:
+    """``torch.autocast`` casts in grad mode, under ``no_grad``, and under ``inference_mode``, in either order."""
+    kind, ops = _autocasts(device), ("matmul", "mm")
+    modes = {"grad": torch.enable_grad, "no_grad": torch.no_grad, "inference": torch.inference_mode}
+    results: Results = {}
+    for name, mode in modes.items():
+        x = torch.ones(2, 2, device=device)
+        with mode(), torch.autocast(kind, dtype=torch.bfloat16):
+            inside = x @ x
+        with torch.autocast(kind, dtype=torch.bfloat16), mode():
+            around = x @ x
+        for order, found in ("inside", inside), ("around", around):
+            casts = torch.tensor(found.dtype is torch.bfloat16)
+            results[f"{name}.{order}"] = casts if _casts(device, *ops) else _no_autocast(*ops)
+    return results
+
+
 #: Calls of tensors that autocast casts, down or up, alone or in a list. Their gradients are exact in bfloat16.
 CAST_CALLS: dict[str, tuple[tuple[torch.dtype, torch.dtype], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
     "mm": ((torch.float32, torch.float32), torch.mm),

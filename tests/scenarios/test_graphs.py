@@ -21,6 +21,7 @@ PROGRAMS = (
     graphs.hooks,
     graphs.functions_of_their_own,
     graphs.writes_after_saving,
+    graphs.graphs_are_freed,
 )
 
 
@@ -160,3 +161,24 @@ def test_reads_that_count_as_writes_are_found(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(torch.Tensor, "add", written)
 
     assert different(graphs.writes_after_saving, change) == {"only_read"}
+
+
+class Keeping(torch.autograd.Function):
+    """Keeps its argument itself, so that it is there for ever."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.kept = x.detach()
+        return x.detach().exp()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return gradients[0] * ctx.kept.exp()
+
+
+def test_a_graph_that_keeps_what_it_saved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = graphs.graphs_are_freed("cpu")
+    assert all(bool(x) for x in right.values())
+    monkeypatch.setitem(graphs.NOT_LINEAR, "exp", Keeping.apply)
+    found = graphs.graphs_are_freed("cpu")
+    assert [name for name, x in found.items() if not bool(x)] == ["exp"]

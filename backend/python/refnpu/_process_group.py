@@ -10,7 +10,14 @@ import torch
 import torch.distributed as dist
 
 from refnpu import _C
-from refnpu._group_faults import Result, count_root_in_world, in_memory_order, with_faults, with_mistaken_options
+from refnpu._group_faults import (
+    Result,
+    barrier_with_faults,
+    count_root_in_world,
+    in_memory_order,
+    with_faults,
+    with_mistaken_options,
+)
 
 #: The name of the device's backend in ``torch.distributed.init_process_group()``, which need not be given.
 NAME = "refnpu"
@@ -57,7 +64,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def barrier(self, *options: Any, **named: Any) -> dist.Work:
         """Wait until all processes of the group are here. Does not wait for work of the device."""
-        return self._on_host.barrier(*options, **named)
+        return barrier_with_faults(self._on_host.barrier(*options, **named))
 
     def _start_coalescing(self, device: torch.device) -> None:
         raise NotImplementedError(

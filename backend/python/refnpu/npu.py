@@ -124,7 +124,7 @@ def is_available() -> bool:
 
 def is_initialized() -> bool:
     """Whether this process has used a device."""
-    return _C.device_used()
+    return _C.device_used() and not _C.fault("is_initialized_stays_false")
 
 
 def __getattr__(name: str) -> object:

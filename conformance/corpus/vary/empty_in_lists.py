@@ -39,12 +39,16 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         return
     maker = Maker(trials, values)
     of_many = False
+    result = overload.schema.rpartition(" -> ")[2]
+    gives_a_tensor = result.startswith("Tensor") and "[]" not in result
     for source in sources(samples, values):
         turns = Turns(source)
         for sample, name in longer(source, (LENGTH,)):
             for word, positions in POSITIONS.items():
                 tried = ((n,) for n in positions)
                 yield from turns.counted(_emptied(maker, source, sample, tried, f"{name}.empty={word}", turns.dtypes()))
+                if gives_a_tensor:
+                    yield from _vector(maker, source, sample, positions[0], f"{name}.vector={word}", turns.dtypes())
         for sample, name in longer(source, (1,)):
             yield from turns.counted(_emptied(maker, source, sample, [(0,)], f"{name}.empty=all", turns.dtypes()))
         found = [] if of_many else list(_behind_tables(maker, source, turns.dtypes()[:1]))
@@ -84,6 +88,19 @@ def _emptied(
         if made:
             yield from made
             return
+
+
+def _vector(
+    maker: Maker, source: Sample, sample: Sample, position: int, name: str, dtypes: tuple[str, ...]
+) -> Iterator[Sample]:
+    """Yield the sample with an empty vector at a position of its lists of matrices, or of tensors of more dimensions.
+
+    ``cat`` takes one beside tensors of any rank, for the sake of old programs.
+    """
+    vectors = {s.index: replace(s, shape=(0,)) for s in _at(sample, (position,)) if len(s.shape) > 1}
+    if vectors:
+        found = with_tensors(sample, [vectors.get(s.index, s) for s in sample.tensors])
+        yield from maker.called(source, with_empty_outputs(found, found.tensors), name, dtypes, AXIS)
 
 
 def _at(sample: Sample, positions: Collection[int]) -> list[TensorSlot]:

@@ -118,3 +118,10 @@ def test_a_list_of_one_tensor_beside_another_vector_of_one_element_grows_alone()
     found = [s for s in made("_amp_foreach_non_finite_check_and_unscale_") if "infinite" in s.name]
     assert {s.name.rpartition("=")[2] for s in found} == {"all", "first", "middle", "last"}
     assert all(t.shape == (1,) for s in found for t in s.tensors if t.name in ("found_inf", "inv_scale"))
+
+
+def test_a_list_of_matrices_has_an_empty_vector_where_cpu_takes_it() -> None:
+    found = [s for s in made("cat") if ".vector=first" in s.name]
+    assert found
+    assert all(s.tensors[0].shape == (0,) and len(s.tensors[1].shape) > 1 for s in found)
+    assert not [s for s in made("stack") if ".vector=" in s.name]

@@ -1,0 +1,17 @@
+"""Between Python and a device: what a program says of a device on which a part of it is wrong."""
+
+from __future__ import annotations
+
+import pytest
+import refnpu  # noqa: F401 - the device
+import torch
+
+from conformance.scenarios.python_values import arrays_of_the_device
+
+
+@pytest.mark.forked
+def test_an_array_of_a_tensor_on_the_device_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(bool(x) for x in arrays_of_the_device("npu").values())
+    numpy = torch.Tensor.numpy
+    monkeypatch.setattr(torch.Tensor, "numpy", lambda x, *, force=False: numpy(x.cpu(), force=force))
+    assert not any(bool(x) for x in arrays_of_the_device("npu").values())
