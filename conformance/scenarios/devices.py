@@ -330,7 +330,10 @@ _QUESTIONS: dict[str, Callable[[str], object]] = {
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
 def questions_initialize_nothing(device: str) -> Results:
-    """A process that asks whether there are devices, and how many, has not initialized one; a tensor initializes it."""
+    """A process that asks whether there are devices, and how many, has not initialized one.
+
+    A tensor on the device initializes it.
+    """
     if device == "cpu":
         return dict.fromkeys((*_QUESTIONS, "initialized by a tensor"), torch.tensor(True))
     found = results_of(device, _uninitialized_behind, [(device, name) for name in _QUESTIONS])
