@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils import dlpack
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
-from conformance.scenarios import exchange
-from conformance.scenarios.exchange import tensors_through_dlpack
+from conformance.scenarios.exchange import VIEWS, tensors_through_dlpack
 from conformance.scenarios.model import NotOffered
 
 
 def different(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     right = tensors_through_dlpack("cpu")
-    monkeypatch.setattr(exchange, "from_dlpack", lambda capsule: wrong(from_dlpack(capsule)))
+    monkeypatch.setattr(dlpack, "from_dlpack", lambda capsule: wrong(from_dlpack(capsule)))
     found = tensors_through_dlpack("cpu")
     return {name for name, one in right.items() if not torch.equal(one, found[name])}
 
@@ -23,7 +23,7 @@ def different(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_memory_that_is_not_shared_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = different(torch.clone, monkeypatch)
     assert {name for name in found if name.startswith("written")} == {
-        f"written.{view}" for view in exchange.VIEWS if view != "of_nothing"
+        f"written.{view}" for view in VIEWS if view != "of_nothing"
     }
 
 
@@ -37,7 +37,7 @@ def test_a_view_that_is_refused_where_dense_tensors_are_not_is_no_lack(monkeypat
             raise RuntimeError("strides")
         return to_dlpack(tensor)
 
-    monkeypatch.setattr(exchange, "to_dlpack", of_dense)
+    monkeypatch.setattr(dlpack, "to_dlpack", of_dense)
     with pytest.raises(RuntimeError, match="strides"):
         tensors_through_dlpack("cpu")
 
@@ -46,5 +46,5 @@ def test_a_device_without_capsules_offers_none(monkeypatch: pytest.MonkeyPatch) 
     def refuse(_: torch.Tensor) -> Any:
         raise BufferError("no such device")
 
-    monkeypatch.setattr(exchange, "to_dlpack", refuse)
+    monkeypatch.setattr(dlpack, "to_dlpack", refuse)
     assert all(isinstance(one, NotOffered) for one in tensors_through_dlpack("cpu").values())
