@@ -1217,7 +1217,7 @@ with torch.inference_mode(), torch.autocast(d, torch.bfloat16):
     result = str((x @ x).dtype)""",
     "fallback_results_not_inference": """
 with torch.inference_mode():
-    result = torch.ones(3, device=d).erfinv().is_inference()""",
+    result = torch.ones(3, dtype=torch.int64, device=d).bincount().is_inference()""",
     "is_initialized_stays_false": """
 torch.ones(1, device=d)
 result = d == "cpu" or torch.npu.is_initialized()""",
