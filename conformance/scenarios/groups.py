@@ -108,7 +108,7 @@ def _barriers(folder: str, _: str) -> Results:
     for turn in range(2 * PROCESSES):
         done = Path(folder) / f"done_{turn}"
         if turn % PROCESSES == dist.get_rank():
-            time.sleep(0.2)  # longer than a call takes that does not wait
+            time.sleep(0.4)  # longer than a call takes that does not wait
             done.touch()
         try:
             dist.barrier()
