@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -180,8 +181,8 @@ def storages_of_other_devices(device: str) -> Results:
 
     places: dict[str, Callable[[], str]] = {"host": lambda: "cpu", "second": lambda: another(device)}
     sources: dict[str, Callable[[torch.Tensor], Any]] = {"tensor": lambda x: x, "storage": torch.Tensor.untyped_storage}
-    tried = {f"{where}.{what}": partial(refuses, places[where], sources[what]) for where in places for what in sources}
-    return held(device, dict(tried))
+    pairs = product(places, sources)
+    return held(device, {f"{where}.{what}": partial(refuses, places[where], sources[what]) for where, what in pairs})
 
 
 @scenario(exact=True, area="memory")

@@ -1,4 +1,4 @@
-"""Processes that hang are told from processes that wait for a processor."""
+"""The limit of a new process: one that hangs exceeds it, one that waits for a processor does not."""
 
 from __future__ import annotations
 
