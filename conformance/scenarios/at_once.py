@@ -133,7 +133,7 @@ def run_threads(count: int, work: Callable[[int, Callable[[], object]], None]) -
         if not isinstance(e, threading.BrokenBarrierError):
             raise e
     if errors or any(thread.is_alive() for thread in threads):
-        raise RuntimeError(f"{count} threads that call ops at once have not ended a step after {PATIENCE:.0f} s")
+        raise RuntimeError(f"{count} threads have not ended a step after {PATIENCE:.0f} s")
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)

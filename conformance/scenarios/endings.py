@@ -9,18 +9,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from conformance.scenarios import patience
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 
-BEGIN_SECONDS = 150.0  # that a process may take to import torch and to use the device, also on a busy machine
-SECONDS = 60.0  # that it may take then
+SECONDS = 150.0  # that a process may take, and its import of torch
 
 _BEGIN = """
 import atexit, contextlib, importlib, pathlib, sys, threading
@@ -119,26 +118,13 @@ def ended(ending: Ending, device: str) -> tuple[int, float]:
         file = Path(folder) / "said"
         begin = _BEGIN.format(module=loaded_by(device), device=device, file=str(file))
         command = [sys.executable, "-c", begin + ending.code]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                code = _code_of(process, file)
-            finally:
-                process.kill()
+        try:
+            code, _, _ = patience.run(command, SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"a process has not {'ended' if file.exists() else 'begun'} in time") from None
         if not file.exists():
             raise NotOffered("the device in a new process that imports its module")
         said = float("nan")
         with suppress(OSError, ValueError):
             said = float(file.read_text(encoding="utf-8"))
         return code, said
-
-
-def _code_of(process: subprocess.Popen[bytes], file: Path) -> int:
-    """Return the exit code of a process, which makes a file when it has begun. Raises AssertionError if it is late."""
-    has_begun, end = False, time.monotonic() + BEGIN_SECONDS
-    while (code := process.poll()) is None:
-        if not has_begun and file.exists():
-            has_begun, end = True, time.monotonic() + SECONDS
-        if time.monotonic() > end:
-            raise AssertionError(f"a process has not {'ended' if has_begun else 'begun'} in time")
-        time.sleep(0.02)
-    return code

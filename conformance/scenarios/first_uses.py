@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import io
-import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 
 from conformance.scenarios.asking import accelerator, module_of, named
+from conformance.scenarios.at_once import run_threads
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 from conformance.scenarios.new_processes import results_of
 
 THREADS = 4
-PATIENCE = 30.0  # seconds until threads have to be done
 
 
 def _event(kind: str) -> bool:
@@ -109,28 +105,15 @@ def _refused(name: str, kind: str) -> NotOffered | None:
 
 
 def work_at_once(kind: str, names: Sequence[str]) -> Results:
-    """Start threads in this new process that meet at a barrier. Return whether each is right, by its index.
+    """Start threads in this new process that begin at once. Return whether each is right, by its index.
 
     Raises RuntimeError if they do not end, and what one of them raises.
     """
-    start, right, errors = threading.Barrier(len(names)), [False] * len(names), list[Exception]()
-    sys.setswitchinterval(1e-6)  # seconds: another thread runs after a few lines of Python
+    right = [False] * len(names)
 
-    def work(i: int) -> None:
-        start.wait()
-        try:
-            right[i] = FIRST[names[i]](kind)
-        except Exception as e:  # noqa: BLE001  # the process raises it
-            errors.append(e)
+    def work(i: int, begin: Callable[[], object]) -> None:
+        begin()
+        right[i] = FIRST[names[i]](kind)
 
-    threads = [threading.Thread(target=partial(work, i), daemon=True) for i in range(len(names))]
-    end = time.monotonic() + PATIENCE
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
-    if any(thread.is_alive() for thread in threads):
-        raise RuntimeError(f"threads whose first uses are {', '.join(names)} have not ended after {PATIENCE:.0f} s")
-    for e in errors:
-        raise e
+    run_threads(len(names), work)
     return {str(i): torch.tensor(one) for i, one in enumerate(right)}

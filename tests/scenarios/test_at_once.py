@@ -111,7 +111,7 @@ def test_threads_that_wait_for_each_other_are_found(tmp_path: Path, monkeypatch:
     file = results_alone(tmp_path)
     monkeypatch.setattr(at_once, "PATIENCE", 0.5)
     monkeypatch.setattr(torch, "exp", lambda _: time.sleep(60))
-    with pytest.raises(RuntimeError, match="4 threads that call ops at once have not ended"):
+    with pytest.raises(RuntimeError, match="4 threads have not ended a step"):
         at_once.work_of_threads("cpu", "same", "one_stream", file)
 
 

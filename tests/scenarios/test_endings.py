@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
 
-from conformance.scenarios import endings
+from conformance.scenarios import endings, patience
 from conformance.scenarios.endings import ENDINGS, processes_end
 from conformance.scenarios.model import NotOffered
 
@@ -15,7 +18,7 @@ from conformance.scenarios.model import NotOffered
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The module that a new process imports to know the device, which is CPU here."""
-    monkeypatch.setattr(endings, "BEGIN_SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
+    monkeypatch.setattr(endings, "SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
     monkeypatch.setattr(endings, "loaded_by", lambda _: "of_a_device")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     file = tmp_path / "of_a_device.py"
@@ -44,15 +47,19 @@ def test_a_process_that_loses_the_work_of_its_end_is_found(module: Path) -> None
 
 
 def test_a_process_that_does_not_end_is_found(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module.write_text("import atexit, time\natexit.register(time.sleep, 600)\n")
-    monkeypatch.setattr(endings, "SECONDS", 0.1)
+    def run_late(command: Sequence[str], seconds: float) -> NoReturn:
+        subprocess.run(command, check=False, capture_output=True)
+        raise subprocess.TimeoutExpired(command, seconds)
+
+    assert module.exists()
+    monkeypatch.setattr(patience, "run", run_late)
     with pytest.raises(AssertionError, match="a process has not ended in time"):
         end_of("error")
 
 
 def test_a_process_that_does_not_begin_is_found(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module.write_text("import time\ntime.sleep(600)\n")
-    monkeypatch.setattr(endings, "BEGIN_SECONDS", 0.1)
+    monkeypatch.setattr(endings, "SECONDS", 0.1)
     with pytest.raises(AssertionError, match="a process has not begun in time"):
         end_of("error")
 

@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from conformance.scenarios import first_uses
+from conformance.scenarios import at_once, first_uses
 from conformance.scenarios.model import NotOffered, Results
 
 # The number of the switch interval stays changed, and a thread may wait for ever.
@@ -48,9 +48,9 @@ def test_the_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_threads_that_wait_for_each_other_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_uses, "PATIENCE", 0.2)
+    monkeypatch.setattr(at_once, "PATIENCE", 0.2)
     monkeypatch.setitem(first_uses.FIRST, "stream", waits)
-    with pytest.raises(RuntimeError, match="tensor, stream have not ended"):
+    with pytest.raises(RuntimeError, match="2 threads have not ended a step"):
         right(["tensor", "stream"])
 
 
