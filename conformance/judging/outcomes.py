@@ -250,7 +250,9 @@ class Comparison:
             return Mismatch(
                 Check.DTYPE, name, {"kind": Fact.METADATA.value, "what": "type", "device": ours, "cpu": theirs}
             )
-        if want == got or (want != want and got != got) or self._criteria.equivalence(i) is not Equivalence.EQUAL:
+        if self._criteria.equivalence(i) is not Equivalence.EQUAL:
+            return None
+        if plain.same(want, got, _has_signed_zeros(self._criteria, expected)):
             return None
         if isinstance(want, (float, complex)) and self._route != Route.FALLBACK and not self._criteria.exact:
             return plain.close(expected, want, got, name)

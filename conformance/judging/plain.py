@@ -1,6 +1,8 @@
-"""Results that are numbers of Python and no tensors: how far one that is computed may be from CPU's."""
+"""Results that are numbers of Python and no tensors: which are the same, and how far one may be from CPU's."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 
@@ -10,13 +12,29 @@ from conformance.judging.oracle import CallOutcome
 from conformance.records import Mismatch
 
 
+def same(want: Any, got: Any, signed_zeros: bool) -> bool:
+    """Return whether two results of one type are equal: of floats and complex numbers the bits, or both are NaN.
+
+    ``signed_zeros``: whether 0.0 and -0.0 differ.
+    """
+    if not isinstance(want, (float, complex)):
+        return bool(want == got)
+    return not bool(compare.differing(*_numbers(want, got), signed_zeros=signed_zeros))
+
+
 def close(expected: CallOutcome, want: complex, got: complex, name: str) -> Mismatch | None:
     """Return the difference of the device's number from CPU's, if the precision of the arguments does not explain it.
 
     ``expected``: CPU's outcome. Both are floats, or both are complex numbers.
     """
-    numbers = torch.tensor([want, got], dtype=torch.complex128 if isinstance(want, complex) else torch.float64)
-    return compare.close(numbers[0], numbers[1], None, Closeness(dtype=_narrowest(expected)), name)
+    ours, theirs = _numbers(want, got)
+    return compare.close(ours, theirs, None, Closeness(dtype=_narrowest(expected)), name)
+
+
+def _numbers(want: complex, got: complex) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two numbers of one type as tensors of one element, in the dtype that holds every number of that type."""
+    both = torch.tensor([want, got], dtype=torch.complex128 if isinstance(want, complex) else torch.float64)
+    return both[0], both[1]
 
 
 def _narrowest(expected: CallOutcome) -> torch.dtype | None:

@@ -24,6 +24,7 @@ from conformance.vocabulary import CellId, Check, Route
 from tests.samples import sample, slot
 from tests.two_sides import Op, case_of, judge, value_of, with_keyword
 
+NAN = float("nan")
 ULP = torch.finfo(torch.float32).eps
 
 
@@ -72,6 +73,26 @@ def test_a_number_that_is_read_is_that_of_cpu_in_all_its_bits(wrong: Op) -> None
     assert of_number(last_third, last_third, exact) == []
     (found,) = of_number(last_third, wrong, exact)
     assert (found.check, found.facts["kind"]) == (Check.VALUE, "plain")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "right"),
+    [
+        (0.0, -0.0, False), (-0.0, -0.0, True), (complex(0.0, -0.0), complex(0.0, 0.0), False),
+        (complex(NAN, 1), complex(NAN, 1), True), (complex(NAN, 1), complex(NAN, 2), False), (NAN, -NAN, True),
+        (7, 7, True), (7, 8, False), (True, False, False),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_read_differ_in_the_sign_of_zero_and_beside_nan(
+    one: complex, other: complex, right: bool
+) -> None:
+    found = of_number(lambda _: one, lambda _: other, OpFacts("misc", tolerance=EXACT))
+    assert [m.check for m in found] == ([] if right else [Check.VALUE])
+
+
+def test_the_sign_of_a_number_that_is_zero_may_be_undefined() -> None:
+    assert of_number(lambda _: 0.0, lambda _: -0.0, OpFacts("misc", tolerance=EXACT, either_zero=True)) == []
+    assert of_number(lambda _: 0.0, lambda _: -0.0, OpFacts("misc")) == []  # rounded to zero
 
 
 @pytest.mark.parametrize(
