@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.scenarios import (
     at_once,
+    attention_kernels,
     block_masks,
     blocks,
     compiled_calls,
@@ -41,11 +42,13 @@ from conformance.scenarios import (
     named_methods,
     not_current,
     operands,
+    optimizer_states,
     parallel,
     profiling,
     python_values,
     queries,
     seeding,
+    sequences,
     serialization,
     sharing,
     storage_objects,
@@ -66,13 +69,13 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    at_once, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults,
-    device_names, devices, distributed, drawn_collectives, endings, exchange, exporting, first_uses, flat_tensors,
-    flex_attention, forms, generators, gradient_calls, graphs, groups, handles, hidden_devices, importing, loading,
-    long_draws, masks, memory_needed, memory_numbers, millions, model_parallel, module_streams, modules,
-    named_methods, not_current, operands, parallel, profiling, python_values, queries, seeding, serialization,
-    sharing, storage_objects, storages, stream_handles, streams, subgroups, threads, training, transfers,
-    user_kernels, user_ops, waits, walks,
+    at_once, attention_kernels, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder,
+    defaults, device_names, devices, distributed, drawn_collectives, endings, exchange, exporting, first_uses,
+    flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles, hidden_devices,
+    importing, loading, long_draws, masks, memory_needed, memory_numbers, millions, model_parallel, module_streams,
+    modules, named_methods, not_current, operands, optimizer_states, parallel, profiling, python_values, queries,
+    seeding, sequences, serialization, sharing, storage_objects, storages, stream_handles, streams, subgroups,
+    threads, training, transfers, user_kernels, user_ops, waits, walks,
 )  # fmt: skip
 
 
