@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch.utils import dlpack  # a backend may replace its functions
 
+from conformance.scenarios.asking import another
 from conformance.scenarios.model import NotOffered, Results, first_line, laid_out, offered, on, scenario
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.int64, torch.uint8, torch.bool)
+#: Errors with which torch, and methods of tensors, refuse DLPack.
+REFUSALS = (RuntimeError, ValueError, BufferError, TypeError)
 _VALUES = torch.tensor([[0, 1, 2, 3], [1, 0, 5, 7], [0, 9, 1, 1]])
+Part = Callable[[], torch.Tensor]
 #: Views of a tensor of 3 x 4 elements.
 VIEWS = {
     "whole": lambda t: t,
@@ -22,30 +28,41 @@ VIEWS = {
 }
 
 
-def _again(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that a capsule of a tensor gives.
+def _by_capsule(tensor: torch.Tensor) -> object:
+    return dlpack.from_dlpack(dlpack.to_dlpack(tensor))
 
-    Raises NotOffered if torch makes none of a dense tensor of the device and dtype, either.
+
+def _by_protocol(tensor: torch.Tensor) -> object:
+    """Return what another library makes of a tensor by its methods, which are those of Python's array API."""
+    return torch.from_dlpack(tensor)
+
+
+#: Ways through DLPack.
+WAYS: dict[str, Callable[[torch.Tensor], object]] = {"capsule": _by_capsule, "protocol": _by_protocol}
+
+
+def _again(tensor: torch.Tensor, way: str = "capsule") -> torch.Tensor:
+    """Return the tensor that a tensor gives by a way.
+
+    Raises NotOffered if torch refuses a dense tensor of the device and dtype, too.
     """
-    refused = _refused(tensor)
-    if refused is not None:
-        dense = _refused(torch.empty(2, dtype=tensor.dtype, device=tensor.device))
-        raise NotOffered(f"DLPack of {tensor.device.type}: {first_line(dense)}") if dense else refused
-    capsule = dlpack.to_dlpack(tensor)
-    found = dlpack.from_dlpack(capsule)
+    try:
+        found = WAYS[way](tensor)
+    except REFUSALS as e:
+        _must_be_offered(tensor.dtype, tensor.device, way)
+        raise e from None
     assert isinstance(found, torch.Tensor)
     if found.device != tensor.device:
         raise AssertionError(f"it is on {found.device}, and was on {tensor.device}")
     return found
 
 
-def _refused(tensor: torch.Tensor) -> Exception | None:
-    """Return the error with which torch refuses to make a capsule of a tensor; None if it makes one."""
+def _must_be_offered(dtype: torch.dtype, device: torch.device, way: str) -> None:
+    """Raise NotOffered if a dense tensor does not go this way."""
     try:
-        dlpack.to_dlpack(tensor)
-    except (RuntimeError, ValueError, BufferError) as e:
-        return e
-    return None
+        WAYS[way](torch.empty(2, dtype=dtype, device=device))
+    except REFUSALS as e:
+        raise NotOffered(f"DLPack of {device.type}: {first_line(e)}") from e
 
 
 @scenario(exact=True, area="memory")
@@ -79,3 +96,56 @@ def tensors_through_dlpack(device: str) -> Results:
         results[f"lies.{view}"] = offered(partial(lies, view))
     results["outlives"] = offered(outlives)
     return results
+
+
+@scenario(exact=True, area="memory")
+def tensors_of_other_libraries(device: str) -> Results:
+    """A tensor says by the methods of DLPack where it is, and is taken by them; what has a gradient is refused."""
+
+    def given(dtype: torch.dtype, view: str) -> torch.Tensor:
+        base = on(device, _VALUES.to(dtype, copy=True))
+        found = _again(VIEWS[view](base), "protocol")
+        found.zero_()
+        return base
+
+    def place(where: Callable[[], str]) -> torch.Tensor:
+        tensor = torch.zeros(2, device=where())
+        _must_be_offered(tensor.dtype, tensor.device, "protocol")
+        kind, index = tensor.__dlpack_device__()
+        host = torch.zeros(1).__dlpack_device__()[0]
+        return torch.tensor([(kind == host) == (tensor.device.type == "cpu"), index == (tensor.device.index or 0)])
+
+    def elsewhere() -> torch.Tensor:
+        return _again(torch.arange(3.0, device=another(device)), "protocol")
+
+    def refuses(call: Callable[[], Any], way: str = "protocol") -> torch.Tensor:
+        _must_be_offered(torch.float32, torch.zeros(1, device=device).device, way)
+        try:
+            call()
+        except REFUSALS:
+            return torch.tensor(True)
+        return torch.tensor(False)
+
+    def taken_twice() -> None:
+        capsule = dlpack.to_dlpack(torch.ones(2, device=device))
+        dlpack.from_dlpack(capsule)
+        dlpack.from_dlpack(capsule)
+
+    def unread() -> torch.Tensor:
+        """Make capsules that nobody reads: the suite sees whether their memory is kept."""
+        _must_be_offered(torch.float32, torch.zeros(1, device=device).device, "protocol")
+        for _ in range(3):
+            torch.ones(1000, device=device).__dlpack__()
+        return torch.tensor(True)
+
+    calls: dict[str, Callable[[], torch.Tensor]] = {
+        f"{dtype}.whole": partial(given, dtype, "whole") for dtype in DTYPES
+    }
+    calls |= {f"written.{view}": partial(given, torch.float32, view) for view in VIEWS}
+    calls |= {
+        "place": partial(place, lambda: device), "place_of_another": partial(place, partial(another, device)),
+        "of_another": elsewhere, "taken_twice": partial(refuses, taken_twice, "capsule"), "unread": unread,
+        "with_a_gradient": partial(refuses, lambda: torch.ones(2, device=device, requires_grad=True).__dlpack__()),
+        "conjugated": partial(refuses, lambda: torch.ones(2, device=device, dtype=torch.complex64).conj().__dlpack__()),
+    }  # fmt: skip
+    return {name: offered(call) for name, call in calls.items()}

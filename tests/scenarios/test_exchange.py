@@ -9,7 +9,7 @@ import torch
 from torch.utils import dlpack
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
-from conformance.scenarios.exchange import VIEWS, tensors_through_dlpack
+from conformance.scenarios.exchange import VIEWS, tensors_of_other_libraries, tensors_through_dlpack
 from conformance.scenarios.model import NotOffered
 
 
@@ -48,3 +48,36 @@ def test_a_device_without_capsules_offers_none(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(dlpack, "to_dlpack", refuse)
     assert all(isinstance(one, NotOffered) for one in tensors_through_dlpack("cpu").values())
+
+
+def of_methods(change: Any) -> set[str]:
+    """Return the names of the results that a change of a tensor's methods changes."""
+    right = tensors_of_other_libraries("cpu")
+    change()
+    found = tensors_of_other_libraries("cpu")
+    return {name for name, one in right.items() if not torch.equal(one, found[name])}
+
+
+def test_a_copy_by_the_methods_of_a_tensor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    capsule = torch.Tensor.__dlpack__
+
+    def of_a_copy(tensor: torch.Tensor, *given: Any, **named: Any) -> Any:
+        return capsule(tensor.clone(), *given, **named)
+
+    found = of_methods(lambda: monkeypatch.setattr(torch.Tensor, "__dlpack__", of_a_copy))
+    assert {f"written.{view}" for view in VIEWS if view != "of_nothing"} <= found
+
+
+def test_a_gradient_that_is_not_refused_and_a_wrong_place_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change() -> None:
+        capsule, place = torch.Tensor.__dlpack__, torch.Tensor.__dlpack_device__
+        monkeypatch.setattr(torch.Tensor, "__dlpack__", lambda x, **how: capsule(x.detach(), **how))
+        monkeypatch.setattr(torch.Tensor, "__dlpack_device__", lambda x: (place(x)[0], 3))
+
+    assert {"with_a_gradient", "place", "place_of_another"} <= of_methods(change)
+
+
+def test_a_capsule_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dlpack, "to_dlpack", lambda x: x)
+    monkeypatch.setattr(dlpack, "from_dlpack", lambda x: x)
+    assert not tensors_of_other_libraries("cpu")["taken_twice"]
