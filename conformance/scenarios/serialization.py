@@ -10,13 +10,15 @@ import pickle
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from conformance.scenarios import patience
-from conformance.scenarios.asking import another
+from conformance.scenarios.asking import accelerator, another, held
 from conformance.scenarios.model import Results, offered, scenario
 
 SECONDS = 120.0  # that a new process may take, most of which go to importing torch
@@ -130,6 +132,82 @@ def mapped_file(device: str) -> Results:
         torch.save({"x": torch.arange(100.0, device=device)}, file)
         loaded = torch.load(file, mmap=True)["x"]
         return {"values": loaded.cpu().clone(), "place": torch.tensor(loaded.device.type == torch.device(device).type)}
+
+
+#: Forms of a file, and ways to read it: what :func:`torch.save` and :func:`torch.load` take, and the wanted place.
+FORMS: dict[str, tuple[dict[str, Any], Callable[[str], dict[str, Any]], str | None]] = {
+    "older": ({"_use_new_zipfile_serialization": False}, lambda _: {}, None),
+    "older_to_cpu": ({"_use_new_zipfile_serialization": False}, lambda _: {"map_location": "cpu"}, "cpu"),
+    "protocol_3": ({"pickle_protocol": 3}, lambda _: {"weights_only": False}, None),
+    "protocol_5": ({"pickle_protocol": 5}, lambda _: {"weights_only": False}, None),
+    "mapped": ({}, lambda _: {"mmap": True}, None),
+    "mapped_to_cpu": ({}, lambda _: {"mmap": True, "map_location": "cpu"}, "cpu"),
+    "mapped_to_the_device": ({}, lambda device: {"mmap": True, "map_location": device}, None),
+    "without_weights_only": ({}, lambda _: {"weights_only": False}, None),
+    "function_of_none": ({}, lambda _: {"map_location": lambda *_: None}, None),
+    "table_of_others": ({}, lambda _: {"map_location": {"nothing:7": "meta"}}, None),
+    "to_torch_device": ({}, lambda device: {"map_location": torch.device(device)}, None),
+}
+
+
+@scenario(exact=True, area="serialization")
+def files_of_other_forms(device: str) -> Results:
+    """Files of other forms, and tensors that are read in other ways, keep what ``torch.save`` and ``load`` keep."""
+    before = _tensors(device)
+    results: Results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (saving, reading, where) in FORMS.items():
+            file = Path(folder) / name
+            torch.save(before, file, **saving)
+            found = torch.load(file, **reading(device))
+            kept = _kept(before, found, torch.device(where) if where else None)
+            results |= {f"{name}.{key}": value for key, value in kept.items()}
+    for protocol in (2, 4, 5):
+        kept = _kept(before, pickle.loads(pickle.dumps(before, protocol)))
+        results |= {f"pickled_{protocol}.{key}": value for key, value in kept.items()}
+    return results
+
+
+@scenario(exact=True, area="serialization", accelerators=True)
+def places_of_files(device: str) -> Results:
+    """What was saved returns to its device, whichever is current; what names a device that is not there is refused."""
+    kind = torch.device(device).type
+
+    def returns() -> bool:
+        accelerator(device)
+        there = another(device)
+        values = torch.arange(5.0, device=there)
+        before = torch.accelerator.current_device_index()
+        found = _saved({"x": values, "row": values[1:]})
+        ways = found["x"], found["row"], pickle.loads(pickle.dumps(values)), copy.deepcopy(values)
+        left = torch.accelerator.current_device_index() == before
+        return left and all(x.device == values.device for x in ways) and torch.equal(ways[1].cpu(), values[1:].cpu())
+
+    def goes_to_the_current_one() -> bool:
+        accelerator(device)
+        found = _saved(torch.arange(5.0), map_location=kind)
+        return bool(found.device == torch.zeros(1, device=kind).device)
+
+    def to_meta() -> bool:
+        found = _saved(torch.arange(6.0, device=device).view(2, 3).t(), map_location="meta")
+        return (found.device.type, found.shape, found.stride()) == ("meta", (3, 2), (1, 3))
+
+    def refused(location: Callable[[], str]) -> bool:
+        accelerator(device)
+        before, where = torch.accelerator.current_device_index(), location()
+        try:
+            _saved(torch.ones(2), map_location=where)
+        except Exception:  # noqa: BLE001  # which error it is, is up to the backend
+            here = torch.accelerator.current_device_index() == before
+            return here and bool(torch.equal(_saved(torch.ones(2, device=device)).cpu(), torch.ones(2)))
+        return False
+
+    return held(device, {
+        "returns": returns, "to_the_current_one": goes_to_the_current_one, "to_meta": to_meta,
+        "none_there": partial(refused, lambda: f"{kind}:{torch.accelerator.device_count()}"),
+        "none_far": partial(refused, lambda: f"{kind}:{torch.accelerator.device_count() + 40}"),
+        "unknown": partial(refused, lambda: "nothing:0"),
+    })  # fmt: skip
 
 
 @scenario(exact=True, slow=True, area="serialization")

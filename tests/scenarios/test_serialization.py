@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.scenarios.serialization import loaded_without_the_device
+from conformance.scenarios.serialization import files_of_other_forms, loaded_without_the_device, places_of_files
 
 pytestmark = pytest.mark.forked  # it runs `backward`
 
@@ -63,3 +63,39 @@ def test_a_file_that_loses_strides_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     wrong = loaded_without_the_device("cpu")
     found = {name for name, one in right.items() if not torch.equal(one, wrong[name])}
     assert found == {"here.transposed_facts", "here.shared", "older.transposed_facts", "older.shared"}
+
+
+def test_an_older_file_that_loses_strides_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = torch.load
+
+    def forgetful(file: Any, **how: Any) -> Any:
+        found = load(file, **how)
+        if str(file).endswith("older"):
+            found["transposed"] = found["transposed"].contiguous()
+        return found
+
+    right = files_of_other_forms("cpu")
+    monkeypatch.setattr(torch, "load", forgetful)
+    found = files_of_other_forms("cpu")
+    wrong = {name for name, one in right.items() if not torch.equal(torch.as_tensor(one), torch.as_tensor(found[name]))}
+    assert wrong == {"older.transposed_facts", "older.shared"}
+
+
+def test_files_return_to_their_devices() -> None:
+    pytest.importorskip("refnpu")
+    assert all(bool(one) for one in places_of_files("npu:0").values())
+
+
+@pytest.mark.parametrize(("wrong", "names"), [
+    (lambda storage, _: storage.to(device="npu:0"), {"returns"}),
+    (lambda storage, _: storage, {"returns", "to_the_current_one", "none_there", "none_far"}),
+])  # fmt: skip
+def test_files_that_return_elsewhere_are_found(wrong: Any, names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("refnpu")
+    restore = torch.serialization.default_restore_location
+    monkeypatch.setattr(
+        torch.serialization,
+        "default_restore_location",
+        lambda storage, where: wrong(storage, where) if where.startswith("npu") else restore(storage, where),
+    )
+    assert names <= {name for name, one in places_of_files("npu:0").items() if not one}
