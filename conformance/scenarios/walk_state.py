@@ -213,6 +213,7 @@ class State:
         self.streams: dict[str, int] = {}  # the device of each
         self.events: dict[str, tuple[int, Clock]] = {}
         self.tensors: dict[str, Tensor] = {}
+        self.objects: list[str] = []  # names of tensors that tell what their twins tell
         self.default_generators: dict[str, Source] = {}
         self.generators: dict[str, Source] = {}
         self.saved: dict[str, Source] = {}

@@ -24,6 +24,7 @@ from conformance.scenarios.walk_devices import DEVICES, STREAMS, begin
 from conformance.scenarios.walk_generators import GENERATORS
 from conformance.scenarios.walk_kinds import KINDS
 from conformance.scenarios.walk_modes import ERRORS, MODES, OPS
+from conformance.scenarios.walk_objects import HELPERS, OBJECTS, check_objects
 from conformance.scenarios.walk_state import RECORD_STREAM, WAITS, NotPossible, State, Step, wait_lines
 from conformance.scenarios.walk_tensors import MEMORY, TENSORS, values
 from conformance.support.ddmin import ddmin
@@ -109,6 +110,7 @@ def in_a_thread(work):
 
 
 '''
+PROLOGUE += HELPERS
 #: What a walk may change of torch: how it is changed, and how it is asked.
 SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
     (torch.set_default_dtype, torch.get_default_dtype),
@@ -138,6 +140,8 @@ def _written(state: State, steps: Sequence[Step]) -> tuple[list[str], int]:
     for tensor in list(state.tensors.values()):
         state.fetch(Step(0, values.__name__, 0), tensor)
         state.write(f"assert same({tensor.name}.cpu(), {tensor.twin})")
+    with suppress(NotPossible):
+        check_objects(state)
     lines = state.lines()
     return lines, len(lines) - (len(state.blocks[0].lines) - before)
 
@@ -334,6 +338,14 @@ def generators_of_devices(device: str) -> Results:
 def modes_and_ops(device: str) -> Results:
     """Walks over modes and settings of torch, ops, errors, devices and threads."""
     return walked(device, (DEVICES, GENERATORS, MODES, OPS, ERRORS))
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def tensors_as_objects(device: str) -> Results:
+    """Walks over views, copies, writes, modes and gradients: a tensor tells of itself what its twin on CPU tells."""
+    if torch.empty((2, 3), device=device).t().stride() != (1, 3):
+        raise NotOffered("tensors with strides")
+    return walked(device, (OBJECTS,))
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)

@@ -24,6 +24,7 @@ from conformance.vocabulary import Status
 from tests.scenarios.test_scenarios import observe, planned, said
 
 AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes", "ops")
+OBJECTS = ("objects",)
 OTHER_SEEDS = range(1000, 1150)
 
 
@@ -56,6 +57,12 @@ def test_150_walks_of_other_seeds_find_nothing_on_a_right_device(mode: str, test
         assert not broken(walks.walked("npu:0", AREAS, OTHER_SEEDS))
 
 
+@pytest.mark.forked
+def test_20_walks_of_other_seeds_find_no_object_that_tells_something_else_on_a_right_device(testing: Any) -> None:
+    with testing.late("random:1"):
+        assert not broken(walks.walked("npu:0", OBJECTS, OTHER_SEEDS[:20]))
+
+
 # Faults that take several steps, the program that finds them, and what its marked line asks.
 @pytest.mark.forked
 @pytest.mark.parametrize(("fault", "program", "asked"), [
@@ -63,6 +70,7 @@ def test_150_walks_of_other_seeds_find_nothing_on_a_right_device(mode: str, test
     ("default_stream_of_other_device_is_current", walks.devices_and_streams, "assert d"),
     ("stream_block_keeps_other_device", walks.devices_and_streams, "current_stream"),
     ("set_state_forgets_position", walks.generators_of_devices, "same("),
+    ("set_tensor_drops_offset", walks.tensors_as_objects, "x.set_(y"),
 ])  # fmt: skip
 def test_a_wrong_device_is_found_and_the_walk_is_reduced(
     fault: str, program: Program, asked: str, testing: Any
@@ -212,6 +220,41 @@ def test_what_a_walk_changes_is_restored(testing: Any) -> None:
     walks.walked("npu:0", ("devices", "streams"), range(20))
     assert torch.accelerator.current_device_index() == 0
     assert torch.accelerator.current_stream(1) == before
+
+
+MAKE = 'both("o0", "", lambda D: counted((3, 3), 1, D), "npu:0")'
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize(("name", "wrong", "lines"), [
+    ("requires_grad_", lambda x, _=True: x, ['both("", "o0", lambda x: x.requires_grad_())']),
+    ("detach_", lambda x: x.detach(), ['both("o1", "o0", lambda x: x.clone().requires_grad_() * 1)',
+                                       'both("", "o1", lambda x: x.detach_())']),
+    ("t_", lambda x: x.copy_(x.clone().t()), ['both("", "o0", lambda x: x.t_())']),
+    ("clone", lambda x: x, ['both("o1", "o0", lambda x: x.clone())']),
+    ("view", lambda x, *sizes: x.reshape(*sizes).clone(), ['both("o1", "o0", lambda x: x.view(-1))',
+                                                           'both("", "o1", lambda x: x.fill_(7), writes=True)']),
+    ("add_", lambda x, number: x.detach().sub_(number), ['both("", "o0", lambda x: x.add_(2), writes=True)']),
+    ("backward", lambda *_: None, ['both("", "o0", lambda x: x.requires_grad_())',
+                                   'both("", "o0", lambda x: (x * x).sum().backward())']),
+    ("resize_", lambda x, _: x, ['both("", "o0", lambda x: x.zero_().resize_(12).fill_(1), writes=True, grows=True)']),
+    ("diagonal", lambda x, *_: x, ['both("", "o0", lambda x: x.diagonal(0, 5, 6))']),
+    ("to", lambda x, *_, **__: x, ['both("o1", "o0", lambda x, D: x.to(D, copy=True), "npu:1")']),
+])  # fmt: skip
+def test_what_a_call_gives_on_the_device_alone_is_found(
+    name: str, wrong: Any, lines: list[str], testing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walker, script = walks.Walker("npu:0", OBJECTS), [MAKE, *lines, "[check(name) for name in objects]"]
+    assert walker.run(script) is None
+    right = getattr(torch.Tensor, name)
+
+    def on_the_device(x: torch.Tensor, *given: Any, **named: Any) -> Any:
+        return (wrong if x.device.type == "npu" else right)(x, *given, **named)
+
+    monkeypatch.setattr(torch.Tensor, name, on_the_device)
+    found = walker.run(script)
+    assert found is not None
+    assert found.error is None, found.error
 
 
 def test_a_choice_stays_the_same_if_others_come_and_go() -> None:
