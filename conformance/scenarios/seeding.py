@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.asking import accelerator, held, module_of, named
+from conformance.scenarios.asking import Property, accelerator, held, module_of, named, on_device
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.new_processes import results_of
 
@@ -49,7 +49,8 @@ class _Seeds:
     def of_current(self) -> bool:
         return self._repeats("manual_seed", partial(self._drawn, self._current()))
 
-    def of_current_alone(self) -> bool:
+    def leaves_others(self, name: str, *seed: int) -> bool:
+        """Return whether another device draws what it draws without a call of the function."""
         other = 1 - self._current()
         if torch.accelerator.device_count() < 2:
             raise NotOffered("a second device")
@@ -57,9 +58,13 @@ class _Seeds:
         wanted = [self._drawn(other), self._drawn(other)]
         self._call("manual_seed_all", SEED)
         found = [self._drawn(other)]
-        self._call("manual_seed", SEED + 1)
+        self._call(name, *seed)
         found.append(self._drawn(other))
         return bool(torch.equal(torch.cat(found), torch.cat(wanted)))
+
+    def reaches_others(self, name: str) -> bool:
+        """Return whether another device draws something else behind a call of the function."""
+        return not self.leaves_others(name)
 
     def of_all(self) -> bool:
         self._current()
@@ -67,6 +72,7 @@ class _Seeds:
 
     def told(self) -> bool:
         self._current()
+        self._call("manual_seed_all", SEED + 1)
         self._call("manual_seed", SEED)
         return bool(self._call("initial_seed") == SEED)
 
@@ -92,13 +98,28 @@ class _Seeds:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def seeds_of_the_module(device: str) -> Results:
-    """``torch.<device>`` seeds the current device or all, tells the seed, and saves and restores the states of all."""
+    """``torch.<device>`` seeds the current device or all, tells the seed, and saves and restores the states of all.
+
+    Each device is the current one in turn.
+    """
     seeds = _Seeds(device)
-    return held(device, {
-        "manual_seed": seeds.of_current, "manual_seed_of_current_alone": seeds.of_current_alone,
+    properties: dict[str, Property] = {
+        "manual_seed": seeds.of_current, "manual_seed_of_current_alone": partial(
+            seeds.leaves_others, "manual_seed", SEED + 1
+        ),
         "manual_seed_all": seeds.of_all, "initial_seed": seeds.told, "seed": partial(seeds.chosen, "seed"),
-        "seed_all": partial(seeds.chosen, "seed_all"), "states_of_all": seeds.restored,
-    })  # fmt: skip
+        "seed_of_current_alone": partial(seeds.leaves_others, "seed"), "seed_all": partial(seeds.chosen, "seed_all"),
+        "seed_all_of_others": partial(seeds.reaches_others, "seed_all"), "states_of_all": seeds.restored,
+    }  # fmt: skip
+
+    def on_second(holds: Property) -> bool:
+        accelerator(device)
+        if torch.accelerator.device_count() < 2:
+            raise NotOffered("a second device")
+        with on_device(1):
+            return holds()
+
+    return held(device, properties | {f"{name}_on_second": partial(on_second, one) for name, one in properties.items()})
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
