@@ -72,6 +72,37 @@ def nested(device: str) -> Results:
     })  # fmt: skip
 
 
+@scenario(exact=True, area="devices", accelerators=True)
+def made_before_they_begin(device: str) -> Results:
+    """A block leaves current what was so where it begins, not where it was made, also if it is used again."""
+
+    def restored(name: str, times: int) -> bool:
+        accelerator(device)
+        count, kind = torch.accelerator.device_count(), torch.device(device).type
+        if count < 2:
+            raise NotOffered("a second device")
+        with on_device(0):
+            block = BLOCKS[name](kind, 0)
+        with on_device(1):
+            before = _current(count)
+            for number in range(times):
+                with ExitStack() as within:
+                    try:
+                        within.enter_context(block)
+                    except (RuntimeError, AttributeError) as e:
+                        if number:
+                            raise NotOffered(f"a block that is used again: {first_line(e)}") from e
+                        raise
+                if _current(count) != before:
+                    return False
+            return True
+
+    return held(device, {
+        f"{name}_used_{'again' if times > 1 else 'once'}": partial(restored, name, times)
+        for name, times in product(BLOCKS, (1, 2))
+    })  # fmt: skip
+
+
 #: Blocks of no device of the kind, and of no stream.
 OF_NOTHING: dict[str, Callable[[str], Block]] = {
     "no_device": lambda kind: _made(kind, "device", None),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conformance.scenarios import blocks
-from conformance.scenarios.model import NotOffered
+from conformance.scenarios.model import NotOffered, Program
 
 
 @pytest.mark.forked
@@ -35,6 +35,24 @@ def test_blocks_that_take_nothing_for_the_first_device_or_the_default_stream_are
     assert wrong() == {"no_device", "device_below_zero", "first_of_the_host", "no_stream"}
 
 
-def wrong() -> set[str]:
-    found = blocks.of_nothing("npu:0")
+def wrong(program: Program = blocks.of_nothing) -> set[str]:
+    found = program("npu:0")
     return {name for name, holds in found.items() if not isinstance(holds, NotOffered) and not holds}
+
+
+@pytest.mark.forked
+def test_a_block_that_remembers_where_it_was_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("refnpu.testing")
+    module: Any = torch.get_device_module("npu")
+
+    class MadeHere(module.device):
+        def __init__(self, given: Any) -> None:
+            super().__init__(given)
+            self._here = torch.accelerator.current_device_index()
+
+        def __exit__(self, *_: object) -> None:
+            torch.accelerator.set_device_index(self._here)
+
+    assert not wrong(blocks.made_before_they_begin)
+    monkeypatch.setattr(module, "device", MadeHere)
+    assert wrong(blocks.made_before_they_begin) == {"device_used_once", "device_used_again"}
