@@ -330,26 +330,35 @@ _QUESTIONS: dict[str, Callable[[str], object]] = {
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
 def questions_initialize_nothing(device: str) -> Results:
-    """A process that asks whether there are devices, and how many, has not initialized one.
+    """A process that asks whether there are devices, and how many, has not initialized one, and gets the answer.
 
-    A tensor on the device initializes it.
+    A tensor on the device initializes it, and changes no answer.
     """
+    kept = [f"answer of {name}" for name in _QUESTIONS]
     if device == "cpu":
-        return dict.fromkeys((*_QUESTIONS, "initialized by a tensor"), torch.tensor(True))
+        return dict.fromkeys((*_QUESTIONS, *kept, "initialized by a tensor"), torch.tensor(True))
     found = results_of(device, _uninitialized_behind, [(device, name) for name in _QUESTIONS])
     results = {name: each["uninitialized"] for name, each in zip(_QUESTIONS, found, strict=True)}
+    results |= {name: each["same answer"] for name, each in zip(kept, found, strict=True)}
     return results | {"initialized by a tensor": found[0]["initialized by a tensor"]}
 
 
 def _uninitialized_behind(device: str, question: str) -> Results:
-    """Ask a question in this new process. Return whether no device is initialized, and one is by a tensor on it."""
+    """Ask a question in this new process. Return whether no device is initialized, and one is by a tensor on it.
+
+    And whether the answer is the same behind that.
+    """
     initialized = named(module_of(device), "is_initialized")
     if initialized():
         raise NotOffered("a new process in which the device is not initialized")
-    _QUESTIONS[question](torch.device(device).type)
+    kind = torch.device(device).type
+    answer = _QUESTIONS[question](kind)
     before = initialized()
     torch.ones(1, device=device)
-    return {"uninitialized": torch.tensor(not before), "initialized by a tensor": torch.tensor(bool(initialized()))}
+    return {
+        "uninitialized": torch.tensor(not before), "initialized by a tensor": torch.tensor(bool(initialized())),
+        "same answer": torch.tensor(answer == _QUESTIONS[question](kind)),
+    }  # fmt: skip
 
 
 @scenario(exact=True, area="memory", accelerators=True)
