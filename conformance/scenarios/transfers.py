@@ -10,7 +10,7 @@ from itertools import permutations, product
 import torch
 
 from conformance.scenarios.asking import another
-from conformance.scenarios.model import Results, offered, on, scenario
+from conformance.scenarios.model import Results, name_of, offered, on, scenario
 
 #: Bytes around which transfers are staged, or cut into pieces.
 EDGES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)
@@ -302,4 +302,40 @@ def shapes_that_do_not_fit(device: str) -> Results:
         f"{way}_{dtype}".replace("torch.", ""): offered(partial(refused, *places, dtype))
         for way, places in ways.items()
         for dtype in (torch.float32, torch.int64)
+    }
+
+
+#: Views of a tensor of 12 elements in which several indices reach one element.
+OVERLAPPING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "number": lambda t: t[3].expand(5),
+    "rows": lambda t: t[:4].expand(3, 4),
+    "columns": lambda t: t[2:5, None].expand(3, 2),
+    "in_between": lambda t: t[:6].view(2, 1, 3).expand(2, 4, 3),
+}
+
+
+@scenario(exact=True)
+def targets_that_overlap(device: str) -> Results:
+    """Return whether a copy raises, and leaves its target, if several indices of the target reach one element."""
+    places: dict[str, Callable[[], tuple[str, str]]] = {
+        "up": lambda: ("cpu", device), "down": lambda: (device, "cpu"), "within": lambda: (device, device),
+        "across": lambda: (another(device), device),
+    }  # fmt: skip
+
+    def refused(way: str, form: str, dtype: torch.dtype, turned: bool) -> torch.Tensor:
+        source, target = places[way]()
+        base = torch.zeros(12, device=target)
+        there = OVERLAPPING[form](base)
+        here = torch.ones(there.shape[::-1], dtype=dtype, device=source).permute(*reversed(range(there.dim())))
+        try:
+            there.copy_(here if turned else here.contiguous())
+        except RuntimeError:
+            return torch.tensor(bool(base.cpu().eq(0).all()))
+        return torch.tensor(False)
+
+    return {
+        f"{way}.{form}.{name_of(dtype)}{'.turned' if turned else ''}": offered(
+            partial(refused, way, form, dtype, turned)
+        )
+        for way, form, dtype, turned in product(places, OVERLAPPING, (torch.float32, torch.int64), (False, True))
     }
