@@ -41,7 +41,7 @@ def _by_protocol(tensor: torch.Tensor) -> object:
 WAYS: dict[str, Callable[[torch.Tensor], object]] = {"capsule": _by_capsule, "protocol": _by_protocol}
 
 
-def _again(tensor: torch.Tensor, way: str = "capsule") -> torch.Tensor:
+def exchanged(tensor: torch.Tensor, way: str = "capsule") -> torch.Tensor:
     """Return the tensor that a tensor gives by a way.
 
     Raises NotOffered if torch refuses a dense tensor of the device and dtype, too.
@@ -70,22 +70,22 @@ def tensors_through_dlpack(device: str) -> Results:
     """A tensor that goes through DLPack has the values and strides that it had, and shares its memory."""
 
     def values(dtype: torch.dtype) -> torch.Tensor:
-        return _again(on(device, _VALUES.to(dtype)))
+        return exchanged(on(device, _VALUES.to(dtype)))
 
     def written(view: str) -> torch.Tensor:
         base = on(device, _VALUES.float())
-        _again(VIEWS[view](base)).add_(1)
+        exchanged(VIEWS[view](base)).add_(1)
         return base
 
     def lies(view: str) -> torch.Tensor:
-        found = _again(VIEWS[view](on(device, _VALUES.float())))
+        found = exchanged(VIEWS[view](on(device, _VALUES.float())))
         numbers = laid_out(device, *found.shape, *found.stride())
         if isinstance(numbers, NotOffered):
             raise numbers
         return numbers
 
     def outlives() -> torch.Tensor:
-        found = _again(on(device, _VALUES.float()))  # the tensor that it was made from is gone
+        found = exchanged(on(device, _VALUES.float()))  # the tensor that it was made from is gone
         others = [on(device, torch.full((3, 4), -1.0)) for _ in range(8)]
         del others
         return found
@@ -104,7 +104,7 @@ def tensors_of_other_libraries(device: str) -> Results:
 
     def given(dtype: torch.dtype, view: str) -> torch.Tensor:
         base = on(device, _VALUES.to(dtype, copy=True))
-        found = _again(VIEWS[view](base), "protocol")
+        found = exchanged(VIEWS[view](base), "protocol")
         found.zero_()
         return base
 
@@ -116,7 +116,7 @@ def tensors_of_other_libraries(device: str) -> Results:
         return torch.tensor([(kind == host) == (tensor.device.type == "cpu"), index == (tensor.device.index or 0)])
 
     def elsewhere() -> torch.Tensor:
-        return _again(torch.arange(3.0, device=another(device)), "protocol")
+        return exchanged(torch.arange(3.0, device=another(device)), "protocol")
 
     def refuses(call: Callable[[], Any], way: str = "protocol") -> torch.Tensor:
         _must_be_offered(torch.float32, torch.zeros(1, device=device).device, way)

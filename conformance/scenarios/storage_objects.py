@@ -10,6 +10,7 @@ from functools import partial
 
 import torch
 
+from conformance.scenarios.exchange import exchanged
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 SIZE = 12  # bytes
@@ -79,6 +80,51 @@ def _is_refused(storage: torch.UntypedStorage, index: int) -> bool:
     except IndexError:
         return True
     return False
+
+
+def _gradient(x: torch.Tensor) -> torch.Tensor:
+    weight = x.to(torch.float32).requires_grad_()
+    (found,) = torch.autograd.grad((weight * 2).sum(), weight)
+    return found
+
+
+#: Ways to get a tensor of 12 bytes, by ops of all kinds, whose storage may grow, or may not.
+OWNERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "view": lambda x: x[3:],
+    "detached": lambda x: x.detach(),
+    "computed": lambda x: x + 1,
+    "copied": lambda x: x.clone(),
+    "of_an_op_with_two_results": lambda x: x.sort().values,
+    "of_an_op_for_few": lambda x: x.to(torch.float32).lgamma().to(torch.uint8),
+    "of_a_factory": lambda x: torch.linspace(0, 1, 3, device=x.device),
+    "into_nothing": lambda x: torch.add(x, 1, out=torch.empty(0, dtype=x.dtype, device=x.device)),
+    "set_": lambda x: torch.empty(0, dtype=x.dtype, device=x.device).set_(x),
+    "set_to_nothing": lambda x: x.clone().set_(),
+    "from_host": lambda x: torch.zeros(SIZE, dtype=x.dtype).to(x.device),
+    "to_host": lambda x: x.cpu(),
+    "deeply_copied": copy.deepcopy,
+    "exchanged": exchanged,
+    "gradient": _gradient,
+}
+
+
+@scenario(exact=True, area="memory")
+def storages_that_may_grow(device: str) -> Results:
+    """Return whether a storage says that it may grow, and what its size and its first bytes are behind a try."""
+
+    def grown(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        storage = make(_bytes().to(device)).untyped_storage()
+        says, kept = storage.resizable(), min(4, len(storage))
+        before = storage[:kept].tolist()
+        try:
+            storage.resize_(100)
+        except RuntimeError:
+            grows = False
+        else:
+            grows = True
+        return torch.tensor([says, grows, storage.nbytes(), storage[:kept].tolist() == before])
+
+    return {name: offered(partial(grown, make)) for name, make in OWNERS.items()}
 
 
 @scenario(exact=True, area="memory")

@@ -55,3 +55,13 @@ def test_a_storage_on_the_current_device_in_place_of_the_named_one_is_found(monk
     result = storage_objects.storages_as_objects("npu:1")["new"]
     assert isinstance(result, torch.Tensor)
     assert result.tolist() == [False, 12, *[3] * 12]
+
+
+def test_storages_that_may_not_grow_and_those_that_only_say_so_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = storage_objects.storages_that_may_grow
+    assert not different(program, lambda: None)
+    assert different(program, lambda: monkeypatch.setattr(Storage, "resizable", lambda _: False)) == {
+        *storage_objects.OWNERS
+    } - {"exchanged"}
+    monkeypatch.undo()
+    assert "computed" in different(program, lambda: monkeypatch.setattr(Storage, "resize_", lambda *_: None))
