@@ -20,6 +20,11 @@ from conformance.torch_versions import seeds
 MANY = 100  # draws that two streams have all in common by a negligible chance
 BYTES = 1 << 16  # bytes
 
+#: Functions of ``torch.accelerator`` that take a device, and do not make it the current one.
+OF_THE_ACCELERATOR = (
+    "synchronize", "current_stream", "memory_allocated", "memory_reserved", "max_memory_allocated",
+    "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "get_memory_info", "get_device_capability",
+)  # fmt: skip
 #: What is asked of a device by the name of its kind alone.
 WITHOUT_INDEX = (
     "torch.ones", "to", "torch.Stream", "Stream", "current_stream", "get_rng_state", "memory_allocated",
@@ -102,15 +107,20 @@ def a_device_that_is_not_current(device: str) -> Results:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def current_device_is_left(device: str) -> Results:
-    """A function of ``torch.<device>`` that takes a device does not make that device the current one."""
+    """A function of ``torch.<device>`` or ``torch.accelerator`` does not make the device current that it takes."""
 
-    def left(name: str) -> bool:
+    def left(function: Callable[[], Callable[..., Any]]) -> bool:
         with _second_is_current(device) as (first, second):
-            taken(_function(device, name), first)
+            taken(function(), first)
             index = torch.accelerator.current_device_index()
             return bool(index == 1 and torch.ones(1, device=torch.device(device).type).device == torch.device(second))
 
-    return held(device, {name: partial(left, name) for name in TAKE_A_DEVICE})
+    def of_accelerator(name: str) -> Callable[..., Any]:
+        return named(torch.accelerator, name)
+
+    functions = {name: partial(_function, device, name) for name in TAKE_A_DEVICE}
+    functions |= {f"accelerator.{name}": partial(of_accelerator, name) for name in OF_THE_ACCELERATOR}
+    return held(device, {name: partial(left, function) for name, function in functions.items()})
 
 
 def _generator(_: str, form: str) -> bool:

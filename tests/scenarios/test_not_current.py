@@ -27,3 +27,16 @@ def test_a_name_without_an_index_is_asked_where_the_name_with_an_index_has_the_r
     monkeypatch.setattr(torch, "device", lambda _: type("Device", (), {"type": "npu"}))
     found = not_current.device_without_an_index("npu:0")["get_rng_state"]
     assert isinstance(found, NotOffered) if holds is None else bool(found) == holds
+
+
+@pytest.mark.forked
+def test_a_function_of_the_accelerator_that_makes_its_device_current_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("refnpu")
+
+    def wrong() -> set[str]:
+        found = not_current.current_device_is_left("npu:0")
+        return {name for name, holds in found.items() if not isinstance(holds, NotOffered) and not holds}
+
+    assert not wrong()
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda _: torch.accelerator.set_device_index(0))
+    assert wrong() == {"accelerator.synchronize"}
