@@ -153,8 +153,11 @@ def _of_function(name: str, numbers: Numbers) -> bool:
 
 
 def _failures(numbers: Numbers) -> bool:
-    """An allocation for which there is not enough memory is counted once, and not as an allocation."""
-    keys = ("num_ooms", "allocation.all.current", "allocation.all.allocated", "allocated_bytes.all.allocated")
+    """An allocation for which there is not enough memory is counted once, and not as an allocation or a peak."""
+    keys = (
+        "num_ooms", "allocation.all.current", "allocation.all.allocated", "allocated_bytes.all.allocated",
+        "allocated_bytes.all.peak", "reserved_bytes.all.peak",
+    )  # fmt: skip
     before = [numbers(key) for key in keys]
     try:
         torch.empty(1 << 60, dtype=torch.uint8, device=numbers.device)

@@ -70,3 +70,18 @@ def test_memory_that_is_kept_is_given_back(monkeypatch: pytest.MonkeyPatch, righ
     module = Module(resets=True, gives_back=right)
     monkeypatch.setattr(torch, "empty", module.empty)
     assert memory_numbers._gives_back(Numbers("cpu", module)) is right  # noqa: SLF001
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize("right", [True, False])
+def test_a_peak_that_counts_what_could_not_be_allocated_is_found(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    pytest.importorskip("refnpu")
+    module: Any = torch.get_device_module("npu")
+    stats = module.memory_stats
+
+    def raised(index: int) -> dict[str, int]:
+        found: dict[str, int] = stats(index)
+        return found | {"allocated_bytes.all.peak": found["allocated_bytes.all.peak"] + found["num_ooms"]}
+
+    monkeypatch.setattr(module, "memory_stats", stats if right else raised)
+    assert memory_numbers._failures(Numbers("npu:0", module)) is right  # noqa: SLF001
