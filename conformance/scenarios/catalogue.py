@@ -32,6 +32,7 @@ from conformance.scenarios import (
     importing,
     loading,
     long_draws,
+    made_memory,
     masks,
     memory_needed,
     memory_numbers,
@@ -72,8 +73,8 @@ MODULES = (
     at_once, attention_kernels, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder,
     defaults, device_names, devices, distributed, drawn_collectives, endings, exchange, exporting, first_uses,
     flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles, hidden_devices,
-    importing, loading, long_draws, masks, memory_needed, memory_numbers, millions, model_parallel, module_streams,
-    modules, named_methods, not_current, operands, optimizer_states, parallel, profiling, python_values, queries,
+    importing, loading, long_draws, made_memory, masks, memory_needed, memory_numbers, millions, model_parallel,
+    module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel, profiling, python_values, queries,
     seeding, sequences, serialization, sharing, storage_objects, storages, stream_handles, streams, subgroups,
     threads, training, transfers, user_kernels, user_ops, waits, walks,
 )  # fmt: skip
