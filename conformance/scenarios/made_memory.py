@@ -18,7 +18,8 @@ from conformance.scenarios.model import NotOffered, Results, scenario
 
 SIZE = 1 << 20  # bytes of what is made
 
-#: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there.
+#: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there. No gradients are among them:
+#: a thread of torch frees what it computed with when ``backward`` has returned.
 Way = Callable[[torch.Tensor], "torch.Tensor | torch.UntypedStorage"]
 
 
@@ -28,12 +29,6 @@ def _reloaded(x: torch.Tensor) -> torch.Tensor:
     file.seek(0)
     found: torch.Tensor = torch.load(file)
     return found
-
-
-def _gradient(x: torch.Tensor) -> torch.Tensor:
-    weight = x.view(torch.float32).requires_grad_()
-    (gradient,) = torch.autograd.grad(weight.mul(2).sum(), weight)
-    return gradient
 
 
 def _moved_module(x: torch.Tensor) -> torch.Tensor:
@@ -69,7 +64,6 @@ WAYS: dict[str, Way] = {
     "data": lambda x: _with_data(x[:1].clone(), x.clone()),
     "deeply_copied": copy.deepcopy,
     "saved_and_loaded": _reloaded,
-    "gradient": _gradient,
     "moved_module": _moved_module,
 }
 

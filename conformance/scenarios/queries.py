@@ -6,14 +6,17 @@ CPU has none of it. Its results are what is promised: that each property holds.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import torch
 
 from conformance import ambient
-from conformance.scenarios.asking import accelerator, current, held, module_of, named
+from conformance.scenarios.asking import Property, accelerator, current, held, module_of, named, on_device
+from conformance.scenarios.busy_streams import keep_busy
 from conformance.scenarios.device_names import taken
 from conformance.scenarios.model import NotOffered, Results, scenario
 
@@ -38,6 +41,13 @@ OF_BOTH = {
     "get_memory_info": "mem_get_info",
 }  # fmt: skip
 LARGE = 64 << 20  # bytes that only one of two devices holds
+SEED = 20
+#: Questions that take a device, and have one answer for each.
+OF_CURRENT = (
+    "current_stream", "default_stream", "get_device_name", "get_device_properties", "get_device_capability",
+    "get_rng_state", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+    "memory_stats",
+)  # fmt: skip
 
 Question = Callable[[], Any]
 
@@ -131,3 +141,58 @@ def both_modules_agree(device: str) -> Results:
         f"{name}_of_{place}": partial(agree, name, index)
         for name in OF_BOTH for index, place in enumerate(("first", "second"))
     })  # fmt: skip
+
+
+@contextmanager
+def _second_that_differs(device: str) -> Iterator[None]:
+    """Make the second device current, with a stream, a seed and memory of its own. Raises NotOffered without one."""
+    accelerator(device)
+    if torch.accelerator.device_count() < 2:
+        raise NotOffered("a second device")
+    second = f"{torch.device(device).type}:1"
+    with on_device(1), current(torch.Stream(second)):
+        with suppress(NotOffered):
+            named(module_of(device), "manual_seed")(SEED)
+        kept = torch.empty(LARGE, dtype=torch.uint8, device=second)
+        yield
+        del kept
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def without_a_device(device: str) -> Results:
+    """A function of ``torch.<device>`` or ``torch.accelerator`` that is given no device is about the current one."""
+
+    def answered(module: Callable[[], types.ModuleType], name: str) -> bool:
+        with _second_that_differs(device):
+            ask = named(module(), name)
+            return bool(_text(taken(ask)) == _text(taken(ask, 1)))
+
+    def made() -> bool:
+        with _second_that_differs(device):
+            return bool(taken(named(module_of(device), "Stream")).device.index == 1)
+
+    def waited(module: Callable[[], types.ModuleType]) -> bool:
+        with _second_that_differs(device):
+            keep_busy(f"{torch.device(device).type}:1")
+            taken(named(module(), "synchronize"))
+            return bool(torch.accelerator.current_stream(1).query())
+
+    def started_again(module: Callable[[], types.ModuleType]) -> bool:
+        with _second_that_differs(device):
+            highest, allocated = (named(module(), name) for name in ("max_memory_allocated", "memory_allocated"))
+            torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(device).type}:1")  # which raises the peak
+            taken(named(module(), "reset_peak_memory_stats"))
+            return bool(taken(highest, 1) == taken(allocated, 1) >= LARGE)
+
+    modules: dict[str, Callable[[], types.ModuleType]] = {
+        "": partial(module_of, device),
+        "accelerator.": lambda: torch.accelerator,
+    }
+    properties: dict[str, Property] = {"Stream": made}
+    for prefix, module in modules.items():
+        properties |= {f"{prefix}{name}": partial(answered, module, name) for name in OF_CURRENT}
+        properties |= {
+            f"{prefix}synchronize": partial(waited, module),
+            f"{prefix}reset_peak_memory_stats": partial(started_again, module),
+        }
+    return held(device, properties)
