@@ -74,9 +74,9 @@ MODULES = (
     defaults, device_names, devices, distributed, drawn_collectives, endings, exchange, exporting, first_uses,
     flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles, hidden_devices,
     importing, loading, long_draws, made_memory, masks, memory_needed, memory_numbers, millions, model_parallel,
-    module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel, profiling, python_values, queries,
-    seeding, sequences, serialization, sharing, storage_objects, storages, stream_handles, streams, subgroups,
-    threads, training, transfers, user_kernels, user_ops, waits, walks,
+    module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel, profiling,
+    python_values, queries, seeding, sequences, serialization, sharing, storage_objects, storages, stream_handles,
+    streams, subgroups, threads, training, transfers, user_kernels, user_ops, waits, walks,
 )  # fmt: skip
 
 
