@@ -1111,6 +1111,12 @@ if d == "npu":
     states = torch.npu.get_rng_state_all()
     torch.npu.set_rng_state_all(states)
     result = torch.equal(torch.npu.get_rng_state(1), states[1])""",
+    "seed_all_of_current_device": """
+result = False
+if d == "npu":
+    torch.npu.manual_seed_all(5)
+    torch.npu.seed_all()
+    result = torch.npu.default_generators[1].initial_seed() == 5""",
     "same_seed_after_set_state_ignored": """
 g = torch.Generator(d).manual_seed(7)
 g.set_state(g.get_state())

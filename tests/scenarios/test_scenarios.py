@@ -151,6 +151,7 @@ FINDS = {
     "pinned_in_thread_is_pageable": "loading:pinned_memory",
     "profiler_records_first_session_alone": "profiling:kernels_of_ops",
     "set_rng_state_all_from_first": "seeding:seeds_of_the_module",
+    "seed_all_of_current_device": "seeding:seeds_of_the_module",
     "seed_before_first_draw_lost": "walks:first_calls_of_a_process",
     "shrunk_storage_is_cleared": "storages:grown_storage_keeps_bytes",
     "bad_set_device_resets_current": "walks:devices_and_streams",

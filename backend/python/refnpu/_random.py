@@ -36,7 +36,9 @@ def seed() -> None:
 
 def seed_all() -> None:
     """Give every device's generator the same random seed."""
-    if default_generators:
+    if _C.fault("seed_all_of_current_device"):
+        seed()
+    elif default_generators:
         manual_seed_all(default_generators[0].seed())
 
 
