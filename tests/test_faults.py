@@ -525,6 +525,7 @@ FOUND_ELSEWHERE = {
     "save_forgets_device_index": "the scenario serialization:loaded_elsewhere",
     "peak_of_second_device_counts_all": "the scenario memory_numbers:numbers_of_the_device",
     "device_block_left_by_error": "the scenario walks:devices_and_streams",
+    "device_block_restores_where_made": "the scenario blocks:made_before_they_begin",
     "seed_skipped_in_any_fork": "the scenario generators:manual_seed_reaches_the_device",
     "first_use_not_awaited": "the scenario first_uses:first_uses_at_once",
     "manual_seed_all_uses_device": "the scenario seeding:seeds_before_the_first_use",

@@ -1609,6 +1609,15 @@ if d == "npu":
     with suppress(KeyError), torch.npu.device(1):
         raise KeyError
     result = torch.npu.current_device()""",
+    "device_block_restores_where_made": """
+result = 1
+if d == "npu":
+    block = torch.npu.device(0)
+    torch.npu.set_device(1)
+    with block:
+        pass
+    result = torch.npu.current_device()
+    torch.npu.set_device(0)""",
     "save_forgets_device_index": """
 import io
 

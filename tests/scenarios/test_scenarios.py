@@ -140,6 +140,7 @@ FINDS = {
     "memory_stats_resets_peak": "queries:asking_changes_nothing",
     "rng_state_of_own_thread": "queries:asking_elsewhere",
     "exchange_device_returns_new": "blocks:nested",
+    "device_block_restores_where_made": "blocks:made_before_they_begin",
     "empty_cache_resets_peak": "walks:tensors_on_streams",
     "free_in_thread_not_counted": "walks:tensors_on_streams",
     "event_record_leaves_stream_current": "walks:devices_and_streams",

@@ -102,10 +102,11 @@ class device:  # noqa: N801  # torch.cuda.device and its like are spelt so
 
     def __init__(self, device: Device | None) -> None:
         self._index = -1 if device is None else device_index(device)
-        self._previous = -1
+        self._previous = current_device()
 
     def __enter__(self) -> None:
-        self._previous = current_device()
+        if not _C.fault("device_block_restores_where_made"):
+            self._previous = current_device()
         if self._index >= 0:
             _C.set_device(self._index)
 
