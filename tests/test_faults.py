@@ -460,6 +460,7 @@ FOUND_ELSEWHERE = {
     "profiler_tells_first_device": "the scenario profiling:devices_of_kernels",
     "fallback_mixes_devices": "the scenario operands:operands_of_two_devices",
     "transfer_reshapes_equal_numel": "the scenario transfers:shapes_that_do_not_fit",
+    "upload_to_overlapping_accepted": "the scenario transfers:targets_that_overlap",
     "memory_info_of_current_device": "the scenario queries:both_modules_agree",
     "default_stream_has_two_ids": "the scenario stream_handles:streams_as_objects",
     "stream_block_ends_on_default": "the scenario blocks:nested",

@@ -137,7 +137,22 @@ void cast_over_source(const at::Tensor& source, const at::Tensor& cast) {
   REFNPU_CHECK(npuMemcpy(source.mutable_data_ptr(), cast.const_data_ptr(), cast.nbytes(), npuMemcpyDeviceToDevice));
 }
 
+// The fault of a target that overlaps itself: its elements are written as they come, through one that does not.
+bool writes_overlapping(const at::Tensor& target, const at::Tensor& source) {
+  if (at::has_internal_overlap(target) != at::MemOverlap::Yes || !fault(Fault::upload_to_overlapping_accepted))
+    return false;
+  at::Tensor values = target, uploaded = source.expand(target.sizes());
+  for (int64_t d = 0; d < target.dim(); ++d) {
+    if (target.stride(d) != 0) continue;
+    values = values.narrow(d, 0, 1);
+    uploaded = uploaded.narrow(d, target.size(d) - 1, 1);
+  }
+  values.copy_(uploaded);
+  return true;
+}
+
 void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Waits waits) {
+  if (writes_overlapping(target, source)) return;
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice, waits);
   if (source.dim() == 0 && fault(Fault::number_upload_fills_gaps)) return fill_stretch(target, source.item());

@@ -1903,6 +1903,8 @@ result = raised(lambda: x.index_put_((i,), x[1:], accumulate=True))""",
     "fallback_mixes_devices": """
 x, y = torch.ones(3, device=d), torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
 result = d == "cpu" or bool(raised(lambda: torch.linalg.cross(x, y)))""",
+    "upload_to_overlapping_accepted": """
+result = raised(lambda: torch.zeros(1, device=d).expand(3).copy_(torch.ones(3)))""",
     "transfer_reshapes_equal_numel": "result = raised(lambda: torch.ones(2, 3, device=d).copy_(torch.ones(3, 2)))",
     "flip_of_dim_named_twice_accepted": "result = raised(lambda: torch.ones(2, device=d).flip(0, 0))",
     "host_generator_accepted": """

@@ -128,6 +128,7 @@ FINDS = {
     "upload_to_double_through_float": "transfers:numbers_converted",
     "transposing_copy_skips_corner": "transfers:turned_within_the_device",
     "transfer_reshapes_equal_numel": "transfers:shapes_that_do_not_fit",
+    "upload_to_overlapping_accepted": "transfers:targets_that_overlap",
     "download_ignores_target_offset": "transfers:into_tensors_of_the_host",
     "memory_info_of_current_device": "queries:both_modules_agree",
     "default_stream_has_two_ids": "stream_handles:streams_as_objects",
