@@ -499,6 +499,7 @@ FOUND_ELSEWHERE = {
     "events_in_seconds": "the scenario devices:times_of_events",
     "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "failed_allocation_not_told": "the scenario memory_numbers:numbers_of_the_device",
+    "failed_allocation_raises_peak": "the scenario memory_numbers:numbers_of_the_device",
     "freed_bytes_lower_what_was_allocated": "the scenario memory_numbers:numbers_of_the_accelerator",
     "peak_of_blocks_not_reset": "the scenario memory_numbers:numbers_of_the_accelerator",
     "fused_step_despite_overflow": "the scenario training:fused_optimizers",

@@ -1117,6 +1117,12 @@ if d == "npu":
     torch.npu.manual_seed_all(5)
     torch.npu.seed_all()
     result = torch.npu.default_generators[1].initial_seed() == 5""",
+    "failed_allocation_raises_peak": """
+result = True
+if d == "npu":
+    before = torch.npu.max_memory_allocated()
+    raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
+    result = torch.npu.max_memory_allocated() == before""",
     "same_seed_after_set_state_ignored": """
 g = torch.Generator(d).manual_seed(7)
 g.set_state(g.get_state())

@@ -155,6 +155,7 @@ npuError_t reserve(int device, size_t size) {
   if (size > stats.capacity || in_use > stats.capacity - size) {
     if (!fault(Fault::failed_allocation_not_told)) ++stats.failed_allocations;
     if (fault(Fault::failed_allocation_counted)) ++stats.live_blocks;
+    if (fault(Fault::failed_allocation_raises_peak)) stats.peak_bytes = std::max(stats.peak_bytes, in_use + size);
     if (fault(Fault::out_of_memory_sticks)) out_of_memory = true;
     return fail(npuErrorOutOfMemory, "npuMalloc(" + std::to_string(size) + " bytes) on npu:" + std::to_string(device) +
                                          ": " + std::to_string(stats.live_bytes) + " of " +
