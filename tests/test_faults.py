@@ -527,6 +527,7 @@ FOUND_ELSEWHERE = {
     "save_forgets_device_index": "the scenario serialization:loaded_elsewhere",
     "peak_of_second_device_counts_all": "the scenario memory_numbers:numbers_of_the_device",
     "device_block_left_by_error": "the scenario walks:devices_and_streams",
+    "default_stream_without_device_is_first": "the scenario queries:without_a_device",
     "device_block_restores_where_made": "the scenario blocks:made_before_they_begin",
     "seed_skipped_in_any_fork": "the scenario generators:manual_seed_reaches_the_device",
     "first_use_not_awaited": "the scenario first_uses:first_uses_at_once",

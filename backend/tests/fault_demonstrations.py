@@ -1624,6 +1624,11 @@ if d == "npu":
         pass
     result = torch.npu.current_device()
     torch.npu.set_device(0)""",
+    "default_stream_without_device_is_first": """
+result = 1
+if d == "npu":
+    with torch.npu.device(1):
+        result = torch.npu.default_stream().device_index""",
     "save_forgets_device_index": """
 import io
 

@@ -139,6 +139,7 @@ FINDS = {
     "peak_noted_when_freed": "devices:statistics_add_up",
     "initial_seed_seeds": "queries:asking_changes_nothing",
     "memory_stats_resets_peak": "queries:asking_changes_nothing",
+    "default_stream_without_device_is_first": "queries:without_a_device",
     "failed_allocation_raises_peak": "memory_numbers:numbers_of_the_device",
     "rng_state_of_own_thread": "queries:asking_elsewhere",
     "exchange_device_returns_new": "blocks:nested",

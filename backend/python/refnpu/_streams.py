@@ -40,6 +40,8 @@ def current_stream(device: Device | None = None) -> torch.Stream:
 
 def default_stream(device: Device | None = None) -> torch.Stream:
     """The stream that is current until another is set."""
+    if device is None and _C.fault("default_stream_without_device_is_first"):
+        device = 0
     npu = torch.device("npu", device_index(device))
     if npu.index != _C.current_device() and _C.fault("default_stream_of_other_device_is_current"):
         return current_stream(npu)
