@@ -278,3 +278,45 @@ def results_of_inference_mode(device: str) -> Results:
             return torch.tensor(make(x).is_inference())
 
     return {name: offered(partial(is_inference, make)) for name, make in NEW_RESULTS.items()}
+
+
+#: Changes of the size, the place or the storage of 6 floats that have to raise.
+REFUSED: dict[str, Callable[[torch.Tensor], object]] = {
+    "resize_.negative": lambda x: x.resize_(-2),
+    "resize_.format_of_another_rank": lambda x: x.resize_(4, memory_format=torch.channels_last),
+    "resize_.format_of_nothing": lambda x: x.resize_(4, memory_format=torch.preserve_format),
+    "resize_.with_gradient": lambda x: x.requires_grad_().resize_(3),
+    "resize_as_.format_of_another_rank": lambda x: x.resize_as_(x[:2], memory_format=torch.channels_last),
+    "set_.other_dtype": lambda x: x.set_(x.to(torch.int64)),
+    "set_.negative_offset": lambda x: x.set_(x.untyped_storage(), -1, (2,), (1,)),
+    "set_.negative_size": lambda x: x.set_(x.untyped_storage(), 0, (-2,), (1,)),
+    "set_.negative_stride": lambda x: x.set_(x.untyped_storage(), 3, (2,), (-1,)),
+    "set_.more_strides": lambda x: x.set_(x.untyped_storage(), 0, (2,), (1, 1)),
+    "storage.negative": lambda x: x.untyped_storage().resize_(-1),
+    "storage.copy_of_another_size": lambda x: x.untyped_storage().copy_(x[:2].clone().untyped_storage()),
+    "as_strided.past_the_end": lambda x: x.as_strided((7,), (1,)),
+    "as_strided.negative_offset": lambda x: x.as_strided((2,), (1,), -1),
+    "as_strided.negative_stride": lambda x: x.as_strided((2,), (-1,), 3),
+    "view.of_wider_elements": lambda x: x[:3].view(torch.int64),
+    "view.of_wider_elements_inside": lambda x: x[1:5].view(torch.int64),
+    "view.of_another_number": lambda x: x.view(4),
+    "view_as_complex.of_odd_rows": lambda x: torch.view_as_complex(x.view(2, 3)),
+}
+
+
+@scenario(exact=True, area="memory")
+def changes_that_are_refused(device: str) -> Results:
+    """A size, a place or a storage that a tensor cannot have raises an error, and leaves all elements as they were."""
+
+    def refused(change: Callable[[torch.Tensor], object]) -> torch.Tensor:
+        x = _values(6, torch.float32, device)
+        kept = x.detach()
+        try:
+            change(x)
+        except NotImplementedError:
+            raise
+        except (RuntimeError, TypeError, ValueError):
+            return torch.tensor([True, kept.tolist() == [*range(6)]])
+        return torch.tensor([False, False])
+
+    return {name: offered(partial(refused, change)) for name, change in REFUSED.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -36,3 +38,21 @@ def test_a_device_whose_tensors_cannot_be_resized_offers_nothing(monkeypatch: py
     monkeypatch.setattr(torch.Tensor, "resize_", refuse)
     with pytest.raises(NotOffered, match="no storage"):
         storages.results_grow("cpu")
+
+
+def test_changes_that_are_accepted_and_those_that_are_refused_too_late_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = storages.changes_that_are_refused("cpu")
+    was = torch.Tensor.resize_
+
+    def late(tensor: torch.Tensor, *size: int, **how: Any) -> torch.Tensor:
+        tensor.detach().zero_()
+        return was(tensor, *size, **how)
+
+    assert all(torch.equal(one, torch.tensor([True, True])) for one in right.values())
+    monkeypatch.setattr(torch.Tensor, "set_", lambda tensor, *_: tensor)
+    monkeypatch.setattr(torch.Tensor, "resize_", late)
+    found = storages.changes_that_are_refused("cpu")
+    differs = {name.partition(".")[0] for name, one in right.items() if not torch.equal(one, found[name])}
+    assert differs == {"set_", "resize_"}
