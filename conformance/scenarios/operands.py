@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import torch
 from torch.nn import functional
 
-from conformance.scenarios.asking import another, held, module_of, named
+from conformance.scenarios.asking import accelerator, another, held, module_of, named, on_device
 from conformance.scenarios.busy_streams import synchronize
 from conformance.scenarios.model import NotOffered, Results, laid_out, offered, scenario
 
@@ -174,4 +175,69 @@ def made_on_another_device(device: str) -> Results:
         f"{name}.{form}.{way}": offered(partial(made, call, form, *ends))
         for name, call, form in calls
         for way, ends in ways.items()
+    }
+
+
+#: Calls that make a tensor of nothing but numbers, on a device that is named.
+FACTORIES: dict[str, Callable[[str], torch.Tensor]] = {
+    "empty": lambda there: torch.empty(2, 3, device=there),
+    "empty_channels_last": lambda there: torch.empty(1, 2, 2, 2, memory_format=torch.channels_last, device=there),
+    "empty_strided": lambda there: torch.empty_strided((2, 3), (1, 2), device=there),
+    "empty_permuted": lambda there: torch.empty_permuted((2, 3), (1, 0), device=there),
+    "zeros": lambda there: torch.zeros(2, 3, device=there),
+    "ones": lambda there: torch.ones(2, 3, device=there),
+    "full": lambda there: torch.full((2, 3), 7, device=there),
+    "scalar_tensor": lambda there: torch.scalar_tensor(3, device=there),
+    "eye": lambda there: torch.eye(3, 4, device=there),
+    "arange": lambda there: torch.arange(5, device=there),
+    "linspace": lambda there: torch.linspace(0, 1, 5, device=there),
+    "logspace": lambda there: torch.logspace(0, 1, 5, device=there),
+    "tril_indices": lambda there: torch.tril_indices(3, 4, device=there),
+    "triu_indices": lambda there: torch.triu_indices(3, 4, device=there),
+    "rand": lambda there: torch.rand(5, device=there),
+    "randn": lambda there: torch.randn(5, device=there),
+    "randint": lambda there: torch.randint(9, (5,), device=there),
+    "randperm": lambda there: torch.randperm(5, device=there),
+    "normal": lambda there: torch.normal(0.0, 1.0, (5,), device=there),
+    "bartlett_window": lambda there: torch.bartlett_window(6, device=there),
+    "blackman_window": lambda there: torch.blackman_window(6, device=there),
+    "hamming_window": lambda there: torch.hamming_window(6, device=there),
+    "hann_window": lambda there: torch.hann_window(6, device=there),
+    "kaiser_window": lambda there: torch.kaiser_window(6, device=there),
+    "kaiser_window_of_a_shape": lambda there: torch.kaiser_window(6, periodic=False, beta=3.0, device=there),
+    "signal_cosine": lambda there: torch.signal.windows.cosine(6, device=there),
+    "signal_kaiser": lambda there: torch.signal.windows.kaiser(6, device=there),
+    "fftfreq": lambda there: torch.fft.fftfreq(6, device=there),
+    "rfftfreq": lambda there: torch.fft.rfftfreq(6, device=there),
+    "module": lambda there: torch.nn.Linear(2, 3, device=there).weight.detach(),
+}
+
+
+@contextmanager
+def _elsewhere(device: str) -> Iterator[None]:
+    """Make another device of the kind current, and the one before again. Raises NotOffered; does nothing on CPU."""
+    if device == "cpu":
+        yield
+        return
+    accelerator(device)
+    with on_device(torch.device(another(device)).index):
+        yield
+
+
+@scenario(exact=True, area="devices")
+def factories_on_a_named_device(device: str) -> Results:
+    """A call that makes a tensor on a device that is named makes it there, whichever device is current."""
+
+    def made(factory: Callable[[str], torch.Tensor], elsewhere: bool) -> torch.Tensor:
+        there = torch.device(device)
+        with _elsewhere(device) if elsewhere else nullcontext():
+            found = factory(device)
+        on_host = factory("cpu")
+        is_there = found.device.type == there.type and (there.index is None or found.device.index == there.index)
+        return torch.tensor([is_there, found.dtype == on_host.dtype, found.shape == on_host.shape])
+
+    return {
+        f"{name}{'.elsewhere' if elsewhere else ''}": offered(partial(made, factory, elsewhere))
+        for name, factory in FACTORIES.items()
+        for elsewhere in (False, True)
     }

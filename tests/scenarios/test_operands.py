@@ -57,3 +57,19 @@ def test_a_result_on_the_wrong_device_or_with_other_strides_is_found(
     )
     assert {f"{name}.{one}" for one in found} <= names
     assert all(one.startswith(f"{name}.") for one in names)
+
+
+@pytest.mark.forked
+def test_a_tensor_made_on_the_current_device_in_place_of_the_named_one_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("refnpu")
+    eye = torch.eye
+
+    def found() -> set[str]:
+        results = operands.factories_on_a_named_device("npu:0")
+        return {name for name, one in results.items() if not isinstance(one, torch.Tensor) or not one.all()}
+
+    assert not found()
+    monkeypatch.setattr(torch, "eye", lambda *sizes, device: eye(*sizes, device=torch.device(device).type))
+    assert found() == {"eye.elsewhere"}
