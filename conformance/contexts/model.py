@@ -41,7 +41,8 @@ class Context:
     unchecked: ClassVar[frozenset[Check]] = frozenset()  # checks that do not hold
     repeats: ClassVar[bool] = False  # a call that agrees with CPU is made again, for the same bits
     delays: ClassVar[bool] = False  # ``call`` lets work start late
-    op_alone: ClassVar[bool] = False  # what the device runs besides the op is no part of what is tried
+    # CPU makes the plain call, and what the device runs besides the op is no part of what is tried.
+    op_alone: ClassVar[bool] = False
     helpers: ClassVar[tuple[Callable[..., Any], ...]] = ()  # functions and classes of ``call``, copied into scripts
     per_family: ClassVar[int] = 0  # at most so many overloads of a family have cells; 0: all
     decorator: ClassVar[str] = ""  # in a script, of the function that makes the arguments and calls the op
@@ -90,8 +91,15 @@ class Context:
         """Whether an error says that the op does not exist under this context, which is no defect."""
         return False
 
+    @property
+    def is_plain_on_cpu(self) -> bool:
+        """Whether CPU makes the plain call, so that torch's other ways to compute the op are references as well."""
+        return not self.name or self.op_alone
+
     def on_cpu(self, op: Op, overload: str, variant: str) -> Op:
         """Return the op as CPU is called with it."""
+        if self.is_plain_on_cpu:
+            return op
         return self._bound(op, CPU, How(variant, self.facts_of(overload), nullcontext))
 
     def on_device(self, op: Op, overload: str, variant: str, backend: Capabilities) -> Op:

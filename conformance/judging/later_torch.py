@@ -15,7 +15,7 @@ LATER = "the CPU of a later torch gives another result than this one's, and the 
 
 def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
     """The results of CPU's call under a later torch; None if they are not known to differ, or it raises."""
-    kernel = None if context.name or case.shared else later_kernel(case.cell.overload)
+    kernel = later_kernel(case.cell.overload) if context.is_plain_on_cpu and not case.shared else None
     if kernel is not None:
         return oracle.call(kernel, twins.dense(case))
     found = _found(case, context)

@@ -104,6 +104,20 @@ def test_each_context_has_a_class_and_a_description() -> None:
     assert list(contexts.CONTEXTS) == list(CONTEXTS)
 
 
+@pytest.mark.parametrize("context", [name for name, context in contexts.CONTEXTS.items() if context.op_alone])
+def test_cpu_makes_the_plain_call_where_the_op_alone_is_tried(context: str) -> None:
+    called: list[tuple[object, int]] = []
+
+    def noting(x: torch.Tensor) -> torch.Tensor:
+        called.append((x, threading.get_ident()))
+        return x
+
+    x = torch.ones(2)
+    assert contexts.CONTEXTS[context].call(noting, CPU, How("", "", nullcontext), [x], {}) is x
+    assert called == [(x, threading.get_ident())]
+    assert contexts.CONTEXTS[context].on_cpu(noting, "neg", "") is noting
+
+
 def test_an_error_in_a_thread_is_raised_where_it_is_called() -> None:
     def refuses(x: torch.Tensor) -> torch.Tensor:
         raise IndexError("no such row")

@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from conformance.contexts.inference_mode import InferenceMode
+from conformance.contexts.thread import Thread
 from conformance.judging import other_strides, other_values, reference
 from conformance.judging.other_strides import DECOMPOSED_STRIDES
 from conformance.judging.other_values import DECOMPOSED
 from conformance.judging.reference import COMPOSED
 from conformance.vocabulary import Check, Route
-from tests.two_sides import judge
+from tests.two_sides import case_of, judge
 
 
 def test_a_case_is_skipped_if_the_device_equals_the_decomposition_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +79,18 @@ class TestComposed:
 
     def test_a_kernel_of_the_backend_has_to_do_what_cpu_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.found(monkeypatch, lambda x: x.t() + 2, Route.NATIVE) == ""
+
+    def test_they_are_a_reference_in_a_context_in_which_cpu_makes_the_plain_call(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: x.t() + 2)
+        case = case_of("thread")
+        right = judge(lambda x: x + 1, lambda x: x.t() + 2, case, route=Route.COMPOSITE, context=Thread())
+        wrong = judge(lambda x: x + 1, lambda x: x.t() + 3, case, route=Route.COMPOSITE, context=Thread())
+        assert (right.skipped, right.mismatches) == (COMPOSED, [])
+        assert wrong.mismatches
+        other = judge(lambda x: x + 1, lambda x: x.t() + 2, case, route=Route.COMPOSITE, context=InferenceMode())
+        assert other.mismatches
 
     def test_a_device_that_raises_their_error_is_not_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(x: torch.Tensor) -> torch.Tensor:
