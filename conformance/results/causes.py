@@ -13,9 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.records import ALONE, Observation, Setting
+from conformance.records import ALONE, CaseFailure, Observation, Setting
 from conformance.results.suspicion import FALLBACK, Evidence, FailingCell, PassingCell
-from conformance.vocabulary import CellId, Status
+from conformance.vocabulary import CellId, Fact, Status
 
 __all__ = [
     "FALLBACK", "Cause", "Contrast", "FailingCell", "PassingCell", "causes", "failing_cell", "of_failures", "of_run",
@@ -43,6 +43,7 @@ class Cause:
     example_cell: CellId
     contrasts: tuple[Contrast, ...] = ()
     setting: Setting = ALONE  # what the example needs to fail again
+    manner: str = ""  # the signal or the error by which all cells fail; "" if they differ or fail in several ways
 
     @property
     def overloads(self) -> tuple[str, ...]:
@@ -94,7 +95,17 @@ def failing_cell(observation: Observation) -> FailingCell:
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
     died = first is not None and first.death is not None
     setting = first.setting if first else ALONE
-    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route, died, setting)
+    elements, manner = max(sizes, default=0), _manner(first) if first else ""
+    return FailingCell(o.cell, first.case if first else "", calls, elements, o.route, died, setting, manner)
+
+
+def _manner(failure: CaseFailure) -> str:
+    """Return the signal by which a case died, or the error that the device alone raised; "" if results differ."""
+    if failure.death is not None:
+        return failure.death.signal or "timeout"
+    facts = failure.mismatches[0].facts if failure.mismatches else {}
+    error = facts.get("device") if facts.get("kind") == Fact.ERRORS.value and not facts.get("cpu") else None
+    return f"{error['type']}: {error['message']}" if error else ""
 
 
 class _Left:
@@ -141,9 +152,9 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
     own = [f.cell for f in explained if f.cell.operator == kernel] or [f.cell for f in explained]
     others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
-    return Cause(
-        kernel, cells, example.case or str(example.cell), example.cell, _contrasts(own, others), example.setting
-    )
+    case, manners = example.case or str(example.cell), {f.manner for f in explained}
+    manner = manners.pop() if len(manners) == 1 else ""
+    return Cause(kernel, cells, case, example.cell, _contrasts(own, others), example.setting, manner)
 
 
 def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:

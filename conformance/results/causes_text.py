@@ -61,6 +61,8 @@ def counted(n: int, what: str) -> str:
 
 
 def _told(cause: Cause, backend: str) -> Iterator[str]:
+    if cause.manner:
+        yield f"all fail by: {cause.manner}"
     yield from map(contrast, cause.contrasts)
     yield f"example: {cause.example}"
     for what, command in commands(cause, backend).items():

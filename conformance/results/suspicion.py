@@ -2,13 +2,13 @@
 
 A kernel is a suspect if the cell's first failing case calls it, unless its own cells were tried and all agree with CPU.
 The cell's own operator always is one. Torch composes some operators of others. Such an operator has no kernel, so the
-kernels that it calls are suspects in its place.
+kernels that it calls are suspects in its place. A kernel of which no cell fails is one only for cells that fail alike.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,12 @@ class FailingCell:
     route: str = Route.NATIVE
     on_cpu: bool = False  # CPU ran these kernels: the case died on the device
     setting: Setting = ALONE  # what the case needs to fail again
+    manner: str = ""  # the signal of its death, or the error that the device alone raised; "" if results differ
+
+    @property
+    def alike(self) -> str:
+        """What cells that fail alike have in common. Programs whose results differ need not have anything."""
+        return self.manner or (str(self.cell) if self.cell.is_scenario else "")
 
 
 class PassingCell(NamedTuple):
@@ -56,7 +62,7 @@ class Evidence:
         self._sole: set[str] = (
             set()
         )  # kernels that are the only one not cleared of those that a composed operator calls
-        self.suspects = {f.cell: self._suspects(f) for f in failing}
+        self.suspects = _without_unlike(failing, {f.cell: self._suspects(f) for f in failing}, self._failing)
 
     def may_stand(self, kernel: str, cells: Iterable[CellId]) -> bool:
         """Whether a kernel may be named for these cells.
@@ -119,3 +125,23 @@ def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Col
             else:
                 votes[kernel].append(caller_fails)
     return {kernel for kernel, fails in votes.items() if 2 * sum(fails) >= len(fails)}
+
+
+def _without_unlike(
+    failing: Sequence[FailingCell], suspects: Mapping[CellId, frozenset[str]], own_fail: Collection[str]
+) -> dict[CellId, frozenset[str]]:
+    """Leave each kernel without failing cells a suspect of cells that fail alike, those of most operators.
+
+    Its own cells do not say what is wrong with such a kernel. Callers of which some raise an error and others die have
+    little in common besides calls that most operators make.
+    """
+    alike: dict[str, dict[str, list[CellId]]] = defaultdict(lambda: defaultdict(list))
+    for f in failing:
+        for kernel in suspects[f.cell] - {FALLBACK, *own_fail}:
+            alike[kernel][f.alike].append(f.cell)
+    kept = dict(suspects)
+    for kernel, cells in alike.items():
+        most = max(cells, key=lambda key: (len({c.operator for c in cells[key]}), len(cells[key]), key))
+        for cell in (cell for key in cells if key != most for cell in cells[key]):
+            kept[cell] -= {kernel}
+    return kept

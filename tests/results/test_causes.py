@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.records import Mismatch
 from conformance.results.causes import FALLBACK, Contrast, FailingCell, PassingCell, causes, failing_cell
-from conformance.vocabulary import CellId, Status
+from conformance.vocabulary import CellId, Check, Status
 from tests.records import failure, observed
 
 
@@ -125,6 +126,38 @@ def test_composites_of_a_failing_composite_have_a_kernel_below_it_as_their_cause
     ]
     passed = (agree("empty"), agree("copy_", route="composite"))
     assert names(failed, passed) == {"_copy_from": ("chalf", "fft", "to")}
+
+
+def test_a_kernel_without_failing_cells_explains_those_that_fail_alike() -> None:
+    raised, died_of = "RuntimeError: no kernel", "SIGSEGV"
+    windows = [replace(failing(f"window.{i}", "resize_", "fill_"), manner=raised) for i in range(3)]
+    grown = [replace(failing(name, "resize_"), manner=died_of) for name in ("cat", "stack")]
+    assert names([*windows, *grown]) == {"resize_": ("cat", "stack"), "window": ("window.0", "window.1", "window.2")}
+    alike = [replace(f, manner=died_of) for f in (*windows, *grown)]
+    assert list(names(alike)) == ["resize_"]
+    composites = [replace(f, route="composite") for f in (*windows, *grown)]
+    found = names(composites, (agree("resize_"), agree("fill_")))
+    assert found == {"window": ("window.0", "window.1", "window.2"), "resize_": ("cat", "stack")}
+    tried = names([*windows, *grown, failing("resize_")])
+    assert set(tried["resize_"]) >= {"resize_", "cat", "stack", "window.0"}
+
+
+def test_programs_that_differ_have_no_kernel_without_cells_in_common() -> None:
+    cells = map(CellId.of_scenario, ("masks:a", "masks:b", "rnn:c"))
+    programs = [replace(failing("", "empty"), cell=one) for one in cells]
+    assert len(names(programs)) == 3
+    assert list(names([replace(f, manner="RuntimeError: no generator") for f in programs])) == ["empty"]
+
+
+def test_the_manner_of_a_failure_is_its_signal_or_the_error_of_the_device_alone() -> None:
+    def manner(**facts: object) -> str:
+        shown = replace(failure("a#s.0", "error_parity"), mismatches=(Mismatch(Check.ERROR_PARITY, "", facts),))
+        return failing_cell(replace(observed("a", status=Status.FAIL), failures=(shown,))).manner
+
+    error = {"type": "RuntimeError", "message": "no kernel"}
+    assert manner(kind="errors", device=error, cpu=None) == "RuntimeError: no kernel"
+    assert manner(kind="errors", device=None, cpu=error) == ""
+    assert manner(kind="errors", device=error, cpu=error) == ""
 
 
 def test_of_two_kernels_that_explain_the_same_one_without_passing_cells_is_the_cause() -> None:
