@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from conformance.judging.refusals import ONEDNN, REFUSED
+from conformance.layouts import Placement
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import Check
 from tests.two_sides import case_of, judge
@@ -49,6 +52,22 @@ class TestARefusedLayout:
 
     def test_a_device_that_takes_it_and_gives_other_values_is_wrong(self) -> None:
         (mismatch,) = judge(self.refused, lambda x: x + 2, case=case_of("step2")).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+
+    def test_a_device_may_give_what_cpu_gives_for_an_argument_in_the_order_of_its_strides(self) -> None:
+        def as_stored(x: torch.Tensor) -> torch.Tensor:
+            """Take the argument for a contiguous one, as a kernel that ignores strides does."""
+            if x.untyped_storage().nbytes() > x.nbytes:
+                raise RuntimeError("index out of range")
+            return x.as_strided(x.shape, (x.shape[1], 1)).clone()
+
+        def copied(x: torch.Tensor) -> torch.Tensor:
+            return as_stored(x.clone())
+
+        case = case_of("transposed")
+        case = replace(case, placements=(Placement("transposed", (2, 3), (2, 4), 0, 12),))
+        assert judge(as_stored, copied, case=case).skipped == REFUSED
+        (mismatch,) = judge(as_stored, lambda x: copied(x) + 1, case=case).mismatches
         assert mismatch.check is Check.ERROR_PARITY
 
     @staticmethod
