@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import torch
@@ -37,14 +37,15 @@ class Bound(NamedTuple):
 
 def main(
     call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", contained: bool, runs: int = 1,
-    wider: bool = False,
+    wider: bool = False, on_device: Sequence[int] = (),
 ) -> None:  # fmt: skip
     """Exit with 1 if the device differs from CPU.
 
     ``call`` returns the result or the error, and of each argument the storage, the tensor, and the bytes before the
     call. ``bound``: None if values are not compared. ``contained``: call in a child process first, which may die.
     ``runs``: make the calls in so many processes, until one differs; in this one alone if it cannot be forked.
-    ``wider``: CPU lacks the op in a dtype of the arguments, and computes in a wider one.
+    ``wider``: CPU lacks the op in a dtype of the arguments, and computes in a wider one. ``on_device``: positions of
+    the results that may not be left on the host.
     """
     for _ in range(runs - 1 if contained else 0):
         child = os.fork()
@@ -53,7 +54,7 @@ def main(
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             leave(1)
     ended = end(call, device) if contained else ""
-    found = [f"the process {ended}"] if ended else list(differences(call, device, written, bound, wider))
+    found = [f"the process {ended}"] if ended else list(differences(call, device, written, bound, wider, on_device))
     print("\n".join(f"DIFFERS: {line}" for line in found) or "the device does as CPU does")
     leave(1 if found else 0)
 
@@ -79,12 +80,13 @@ def end(call: Callable[..., Any], device: str) -> str:
 
 
 def differences(
-    call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", wider: bool = False
-) -> Iterator[str]:
+    call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", wider: bool = False,
+    on_device: Sequence[int] = (),
+) -> Iterator[str]:  # fmt: skip
     """Make the call on CPU and on the device, and yield each difference. ``written``: the arguments that it may write.
 
     With a bound that is not exact, CPU is also called in double precision, and both are held against that. ``wider``:
-    CPU's results are those of a call in a wider dtype, rounded.
+    CPU's results are those of a call in a wider dtype, rounded. ``on_device``: see :func:`main`.
     """
     (theirs, before), (ours, after) = call("cpu", widen_once) if wider else call("cpu"), call(device)
     if wider and not isinstance(theirs, Exception) and not isinstance(ours, Exception):
@@ -99,6 +101,7 @@ def differences(
     if len(listed(theirs)) != len(listed(ours)):
         yield f"{len(listed(ours))} results on the device, {len(listed(theirs))} on CPU"
         return
+    yield from left_on_host(ours, device, on_device)
     true, truth = (theirs, before) if bound is None or bound.exact else call("cpu", widen)
     if isinstance(true, Exception):
         true, truth = theirs, before
@@ -110,6 +113,14 @@ def differences(
         if name in written or is_written(name, before, written):
             yield from compare(name, before[name][1], after[name][1], truth[name][1], bound)
         yield from outside(name, before[name], after[name], name in written)
+
+
+def left_on_host(results: Any, device: str, on_device: Sequence[int]) -> Iterator[str]:
+    """Yield each of the results at the positions ``on_device`` that is on CPU, though ``device`` is another one."""
+    for n in on_device:
+        result = listed(results)[n]
+        if isinstance(result, torch.Tensor) and result.is_cpu and torch.device(device).type != "cpu":
+            yield f"result[{n}] is on the host, not on the device"
 
 
 def is_written(name: str, arguments: dict[str, Any], written: list[str]) -> bool:

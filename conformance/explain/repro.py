@@ -21,6 +21,7 @@ from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumA
 from conformance.explain import describe, program_script
 from conformance.judging.closeness import bound, growth
 from conformance.judging.oracle import CallOutcome
+from conformance.judging.other_references import OtherReferences
 from conformance.judging.tolerances import Criteria, criteria_of
 from conformance.judging.twins import CPU, Twins, is_on_host
 from conformance.judging.views import torch_dtype
@@ -176,6 +177,7 @@ def script_of(
     )
     contained &= backend.isolation == "fork"
     more = (f", runs={runs}" if runs > 1 else "") + (", wider=True" if dtype_on_cpu(case) else "")
+    more += f", on_device={judged.on_device()}" if judged.on_device() else ""
     main = _MAIN.format(
         device=device, written=writer.written(), bound=judged.bound(), contained=contained, more=more
     )  # fmt: skip
@@ -244,6 +246,17 @@ class _Judged:
         checks += f"\nCPU lacks the op in {self.case.cell.dtype}, computes in {wide}, and rounds." if wide else ""
         delays = contexts.of(self.case.cell.layout).delays
         return checks + ("\nIt does not let work start late. Only the suite does." if delays else "")
+
+    def on_device(self) -> list[int]:
+        """Return the positions of the results that an op with a kernel of its own has to make on the device."""
+        if self.route is Route.COMPOSITE:
+            return []
+        name, _, overload = self.case.sample.overload.partition(".")
+        op = getattr(getattr(torch.ops.aten, name), overload or "default")
+        single = [not r.alias_info and isinstance(r.type, torch.TensorType) for r in op._schema.returns]  # noqa: SLF001
+        others = OtherReferences(self.case, self.twins, op)
+        valued = [i for i, new in enumerate(single) if new and self._criteria.equivalence(i).is_of_values]
+        return [i for i in valued if all(single) and others.follows_arguments(i)]
 
     def bound(self) -> str:
         """Return the bound of the failure's first wrong value; without one, that of the overload for one element."""

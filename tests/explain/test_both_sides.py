@@ -113,6 +113,14 @@ def test_what_cpu_writes_unmarked_is_compared(cpu: float, device: float, differ:
     assert bool(list(both_sides.differences(called(cpu, device), "there", [], both_sides.Bound(True)))) is differ
 
 
+def test_a_result_that_is_left_on_the_host_is_a_difference() -> None:
+    left, there = torch.ones(2), torch.ones(2, device="meta")
+    (found,) = both_sides.left_on_host([there, left], "meta", [0, 1])
+    assert found == "result[1] is on the host, not on the device"
+    assert not list(both_sides.left_on_host([there, left], "meta", [0]))
+    assert not list(both_sides.left_on_host(left, "cpu", [0]))
+
+
 def test_an_out_that_left_its_storage_is_not_held_against_it() -> None:
     empty = torch.empty(0, dtype=torch.uint8)
     moved = torch.ones(3)

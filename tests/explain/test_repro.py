@@ -149,6 +149,15 @@ def test_a_script_without_a_failure_has_the_bound_of_the_suite(overload: str, co
     assert ("neighbours=1024.0" in text) is componentwise
 
 
+def test_a_script_names_the_results_that_follow_the_arguments(plan: Plan) -> None:
+    def last_line(overload: str) -> str:
+        case = repro.find(plan, case_id(plan, "pointwise_unary", overload, "float32", "contiguous"))
+        return repro.script(plan, case).rstrip().splitlines()[-1]
+
+    assert "on_device=[0]" in last_line("neg")
+    assert "on_device" not in last_line("neg_")
+
+
 def test_a_script_names_what_it_repeats(plan: Plan) -> None:
     case = repro.find(plan, case_id(plan, *CELLS[0]))
     text = repro.script(plan, case)
