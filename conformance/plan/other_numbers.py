@@ -1,6 +1,7 @@
 """Samples with numbers and words that the recorded ones lack, for contexts that call few samples.
 
 A rule for a gradient that leaves out a factor such as ``alpha`` is right where the factor is 1, as it is by default.
+One that leaves out a diagonal or a dilation is right where that is 0 or 1.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from conformance.corpus.model import Arg, ComplexArg, Sample
 
 MOST = 6  # of a cell
+MOST_OF_INTEGERS = 3  # of a cell, with a further integer or list of integers
 # Magnitudes of numbers that scale a gradient and keep it from overflowing.
 _LEAST, _LARGEST = 1e-3, 1e3
 _ENOUGH = 2  # values of an argument
+_SMALL = 4  # magnitude of an integer that is tried
 _TINY = 8  # elements of the largest argument
 
 Key = int | str  # the position of an argument, or its name
@@ -24,7 +28,9 @@ def with_other_numbers(taken: Sequence[Sample], samples: Sequence[Sample], dtype
     """Return samples in a dtype with a number or a word in an argument that no ``taken`` sample has there.
 
     Each argument has one further number, a fraction that is not 1, and every further word. An argument that has several
-    such numbers already has no further one. Tensors have the dtypes that they have in the taken samples.
+    such numbers already has no further one. An argument of integers, or of lists of them, has one further value, which
+    is small, and negative if there is such a one, unless it has two already. Tensors have the dtypes that they have in
+    the taken samples.
     """
     kinds = {_tensors(s) for s in taken}
     known = {(key, value) for s in taken for key, value in telling(s)}
@@ -40,7 +46,52 @@ def with_other_numbers(taken: Sequence[Sample], samples: Sequence[Sample], dtype
         elif not isinstance(value, str) and wanted[key] < _ENOUGH:
             wanted[key] = _ENOUGH
             chosen[sample.name] = sample
-    return list(chosen.values())[:MOST]
+    further = list(chosen.values())[:MOST]
+    return [*further, *_with_other_integers([*taken, *further], [s for s in fit if s not in further])]
+
+
+def _with_other_integers(taken: Sequence[Sample], fit: Sequence[Sample]) -> list[Sample]:
+    """Return samples of which each has a further value of an argument of integers that has one or none in ``taken``."""
+    known = {one for sample in taken for one in _integers(sample)}
+    values = Counter(key for key, _ in known)
+    given = [one for sample in (*taken, *fit) for one in _given(sample)]
+    of_numbers = {key for key, arg in given if isinstance(arg, (float, ComplexArg))}
+    found = [(key, value, s) for s in fit for key, value in _integers(s) if (key, value) not in known]
+    found = [one for one in found if one[0] not in of_numbers and max(map(abs, _listed(one[1]))) <= _SMALL]
+    found.sort(key=lambda one: (str(one[0]), _rank_of_integers(one[1]), _plainness(one[2], taken)))
+    chosen: dict[str, Sample] = {}
+    for key, _, sample in found:
+        if values[key] < _ENOUGH:
+            values[key] = _ENOUGH
+            chosen[sample.name] = sample
+    return list(chosen.values())[:MOST_OF_INTEGERS]
+
+
+def _integers(sample: Sample) -> Iterator[tuple[Key, int | tuple[int, ...]]]:
+    """Yield the integers and the lists of integers among the arguments of a sample, with their places."""
+    for key, arg in _given(sample):
+        if _is_integer(arg):
+            yield key, arg
+        elif isinstance(arg, tuple) and (integers := tuple(n for n in arg if _is_integer(n))) and integers == arg:
+            yield key, integers
+
+
+def _given(sample: Sample) -> list[tuple[Key, Arg]]:
+    return [*enumerate(sample.args), *sample.kwargs]
+
+
+def _is_integer(arg: Arg) -> TypeGuard[int]:
+    return isinstance(arg, int) and not isinstance(arg, bool)
+
+
+def _listed(value: int | tuple[int, ...]) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _rank_of_integers(value: int | tuple[int, ...]) -> tuple[bool, bool, int]:
+    """A key that puts negative integers first, then those beyond 1, each in the order of their magnitudes."""
+    numbers = _listed(value)
+    return min(numbers) >= 0, max(numbers) in (0, 1), sum(map(abs, numbers))
 
 
 def _fits(sample: Sample, dtype: str) -> bool:
@@ -51,8 +102,7 @@ def _fits(sample: Sample, dtype: str) -> bool:
 
 def telling(sample: Sample) -> Iterator[tuple[Key, Arg]]:
     """Yield the numbers and words among the arguments of a sample that a formula may lack."""
-    given: list[tuple[Key, Arg]] = [*enumerate(sample.args), *sample.kwargs]
-    for key, arg in given:
+    for key, arg in _given(sample):
         if isinstance(arg, (str, ComplexArg)) or (isinstance(arg, float) and _scales(arg)):
             yield key, arg
 

@@ -14,7 +14,7 @@ from conformance.corpus.model import Arg, ComplexArg, DeviceArg, Sample, TensorS
 from conformance.ops import facts
 from conformance.plan.cases import cases
 from conformance.plan.context_cases import OF_DERIVATIVES, VARIANTS
-from conformance.plan.other_numbers import MOST, with_other_numbers
+from conformance.plan.other_numbers import MOST, MOST_OF_INTEGERS, with_other_numbers
 from conformance.vocabulary import CellId
 from tests.two_sides import judge
 
@@ -63,6 +63,25 @@ def test_what_the_recorded_samples_have_is_not_tried_again() -> None:
     one, two = sample("opinfo.celu.2", alpha=0.5), sample("opinfo.celu.3", alpha=2.5)
     assert chosen(variant(alpha=0.5), variant(alpha=0.1), taken=(PLAIN, one)) == ["alpha=0.1"]
     assert chosen(variant(alpha=0.5), variant(alpha=0.1), taken=(one, two)) == []
+
+
+def test_each_argument_of_integers_has_a_second_small_value_a_negative_one_first() -> None:
+    diagonals = [variant(diagonal=d) for d in (0, 1, -1, 2, 3, 2**40)]
+    assert chosen(*diagonals, taken=(sample("opinfo.celu.2", diagonal=0),)) == ["diagonal=-1"]
+    assert chosen(*diagonals[3:], taken=(sample("opinfo.celu.2", diagonal=0),)) == ["diagonal=2"]
+    assert chosen(variant(diagonal=2**40), variant(diagonal=True)) == []
+    two = (sample("opinfo.celu.2", diagonal=0), sample("opinfo.celu.3", diagonal=1))
+    assert chosen(*diagonals, taken=two) == []
+
+
+def test_a_list_of_integers_has_a_second_value_and_a_number_that_may_be_a_fraction_has_no_integer() -> None:
+    pads = [variant(pad=p) for p in ((1, 1), (2, -1), (0, 0))]
+    assert chosen(*pads, taken=(sample("opinfo.celu.2", pad=(1, 1)),)) == ["pad=(2, -1)"]
+    assert chosen(variant(alpha=3), variant(alpha=1.0)) == []
+
+
+def test_a_cell_has_few_of_integers() -> None:
+    assert len(chosen(*(variant(**{f"a{i}": 2}) for i in range(20)))) == MOST_OF_INTEGERS
 
 
 def test_tensors_stay_as_they_are_and_calls_return() -> None:
@@ -127,3 +146,38 @@ def test_a_derivative_for_the_default_number_alone_is_found_by_these_alone() -> 
     assert failing(wrong, samples) == {"=0.5"}
     assert not failing(wrong, [s for s in samples if not s.axis])
     assert not failing(celu, samples)
+
+
+class OfMainDiagonal(torch.autograd.Function):
+    """``tril`` with the derivative that it has by the default diagonal."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, diagonal: int) -> torch.Tensor:
+        return torch.tril(x, diagonal)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return grads[0].tril(), None
+
+
+@pytest.mark.forked  # autograd starts threads
+def test_a_derivative_for_the_default_diagonal_alone_is_found_by_further_integers() -> None:
+    corpus = reader.load()
+    samples = [replace(s, args=(*s.args, DeviceArg())) for s in corpus.samples("tril")]
+    plain = [s for s in samples if not s.axis and not any(value for key, value in s.kwargs if key == "diagonal")]
+    plain = [s for s in plain if len(s.args) < 3 or not s.args[1]]
+    further = [*plain, *(s for s in samples if s.axis)]
+
+    def failing(op: Any, of: list[Sample]) -> set[str]:
+        tried = cases(CellId("misc", "tril", "float32", "backward"), of)
+        results = [(c, judge(torch.tril, op, c, facts("tril"), values=corpus.value, context=Backward())) for c in tried]
+        return {c.sample.name for c, result in results if result.mismatches}
+
+    def wrong(x: torch.Tensor, diagonal: int = 0) -> torch.Tensor:
+        found: torch.Tensor = OfMainDiagonal.apply(x, diagonal)
+        return found
+
+    assert len(plain) > 1
+    assert not failing(wrong, plain)
+    assert failing(wrong, further)
+    assert not failing(torch.tril, further)
