@@ -43,6 +43,8 @@ _WORDS = {
     "ord": ("fro", "nuc"), "side": ("left", "right"), "mode": ("reduced", "complete", "r"), "UPLO": ("L", "U"),
     "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
 }  # fmt: skip
+# In the names of arguments that are members of an enumeration, and how many members are tried.
+_ENUMERATIONS, _MEMBERS = ("mode", "reduction"), 3
 _MOST_FLAGS = 4  # of a list
 _FEW = 3  # values of an argument
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
@@ -93,6 +95,22 @@ class Other:
 def names_dimensions(formal: Any) -> bool:
     """Return whether an argument in a schema names dimensions."""
     return formal.name in _DIMS
+
+
+def is_size(formal: Any) -> bool:
+    """Return whether an argument in a schema is the sizes of a result."""
+    return formal.name in _SIZES
+
+
+def is_enumeration(formal: Any) -> bool:
+    """Return whether an argument in a schema, if it is an integer, is a member of an enumeration."""
+    return any(word in formal.name for word in _ENUMERATIONS)
+
+
+def selects(other: Other) -> bool:
+    """Return whether a value is a flag, a word, or a member of an enumeration."""
+    enumerated = is_enumeration(other.formal) and other.value in range(_MEMBERS)
+    return other.is_flag or isinstance(other.value, str) or (enumerated and type(other.value) is int)
 
 
 def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
@@ -168,7 +186,7 @@ def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
         yield from (*range(-rank, rank), rank, -rank - 1)
     else:
         n = current if isinstance(current, int) else 1
-        yield from (0, 1, -1, n + 1, n - 1, 2 * n)
+        yield from dict.fromkeys((0, 1, -1, n + 1, n - 1, 2 * n, *(range(_MEMBERS) if is_enumeration(formal) else ())))
         if formal.name != "reduction":  # an enumeration
             yield LARGE
 
@@ -206,7 +224,7 @@ def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
         if isinstance(first, int):
             yield (first + 1, *current[1:])
         yield current[::-1]
-        if formal.name in _SIZES and source.tensors:
+        if is_size(formal) and source.tensors:
             yield source.tensors[0].shape
 
 

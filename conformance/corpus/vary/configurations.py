@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, ComplexArg, Sample, TensorSlot
-from conformance.corpus.vary.arguments import Other, by_name, names_dimensions, others, replaced
+from conformance.corpus.vary.arguments import Other, by_name, names_dimensions, others, replaced, selects
 from conformance.corpus.vary.companions import companions
 from conformance.corpus.vary.grids import grid
 from conformance.corpus.vary.sizes import Maker
@@ -29,7 +29,6 @@ SIZES = {1: (1031,), 2: (261, 135), 3: (19, 133, 67), 4: (3, 35, 67, 37), 5: (2,
 MOST = 12  # configurations of an overload
 _MANY = 3  # a number from here on, such as a stride, is not told from larger ones
 _SOURCES = 3  # of which a flag is turned, the first that runs
-_ENUMERATIONS = ("mode", "reduction")  # in the names of arguments that are members of one
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -103,7 +102,7 @@ def _turned(sources: Sequence[Sample], recorded: Sequence[Sample], schema: Any) 
         fixed = facts(source.overload).fixed
         for other in others(source, schema, pointwise=False):
             new = other.formal.name not in fixed and (other.formal.name, repr(other.value)) not in seen
-            if new and _selects(other):
+            if new and selects(other):
                 wanted.setdefault(other.name, []).append((source, other))
     for of in wanted.values():
         yield [_named(source, other.name, replaced(source, schema, other)) for source, other in of]
@@ -120,9 +119,3 @@ def _beside(turned: Sample, trials: Trials, schema: Any) -> Iterator[Sample]:
 
 def _named(source: Sample, name: str, sample: Sample) -> Sample:
     return replace(sample, name=f"{source.name}.{name}")
-
-
-def _selects(other: Other) -> bool:
-    """Whether a value is a flag, a word, or a member of an enumeration."""
-    enumerated = any(word in other.formal.name for word in _ENUMERATIONS) and other.value in range(_MANY)
-    return other.is_flag or isinstance(other.value, str) or (enumerated and type(other.value) is int)

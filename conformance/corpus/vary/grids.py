@@ -22,12 +22,13 @@ from conformance.torch_versions import schema_of
 AXIS = "sizes"
 
 # By the number of sizes that can change, in their order: more than one tile of 128 or 64 in each, within the elements
-# that a sample may have. The first of four is mostly a batch, and so are the first two of more.
+# that a sample may have. The first of four is mostly a batch, and so are the first two of more. The last of these are
+# images of few channels, and of more elements each than the others have.
 SIZES = {
     2: ((521, 515), (1031, 290)),
     3: ((300, 290, 280), (1100, 40, 270)),
-    4: ((5, 140, 150, 130), (37, 35, 39, 36)),
-    5: ((2, 3, 133, 131, 67), (2, 35, 37, 36, 38)),
+    4: ((5, 140, 150, 130), (37, 35, 39, 36), (2, 3, 261, 135)),
+    5: ((2, 3, 133, 131, 67), (2, 35, 37, 36, 38), (2, 2, 19, 67, 37)),
 }
 _PARTS = (8, 5, 3)  # eighths of these sizes
 _FLAGS = 2  # that are turned, each with the first sizes

@@ -1,4 +1,4 @@
-"""Samples with a dimension of one element and a flag that is set the other way.
+"""Samples with a dimension of one element and a flag, a word or a mode that is not what it was.
 
 A formula may divide by a size less one, as that of ``align_corners`` does, or by a degree of freedom.
 """
@@ -11,7 +11,7 @@ from dataclasses import replace
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import label
-from conformance.corpus.vary.arguments import others, replaced
+from conformance.corpus.vary.arguments import others, replaced, selects
 from conformance.corpus.vary.sizes import Maker
 from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
@@ -20,16 +20,19 @@ from conformance.torch_versions import schema_of
 
 AXIS = "variants"
 FLAGS = 3  # of a source
+MODES = 4  # and words
 SIZES = 4  # groups of sizes of a source
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload in which one size is 1 and one flag is not what it was."""
+    """Yield samples of an overload in which one size is 1 and one flag, word or mode is not what it was."""
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
     for source in sources(samples, values):
-        flags = [o for o in others(source, schema, pointwise=False) if isinstance(o.value, bool)][:FLAGS]
+        tried = list(others(source, schema, pointwise=False))
+        flags = [o for o in tried if isinstance(o.value, bool)][:FLAGS]
+        flags += [o for o in tried if selects(o) and not o.is_flag][:MODES]
         if not flags:
             continue
         maker, turns = Maker(trials, values), Turns(source)

@@ -18,3 +18,8 @@ def test_each_size_is_one_with_a_flag_that_is_set_the_other_way() -> None:
 
 def test_an_op_without_flags_has_none() -> None:
     assert not made("neg")
+
+
+def test_a_size_is_one_with_each_mode_of_an_enumeration_too() -> None:
+    modes = {s.args[2:4] for s in made("grid_sampler_2d") if 1 in s.tensors[0].shape[2:]}
+    assert {mode for mode, _ in modes} == {padding for _, padding in modes} == {0, 1, 2}
