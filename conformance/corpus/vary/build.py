@@ -28,6 +28,7 @@ from conformance.corpus.vary import (
     dims,
     dtypes,
     empty_in_lists,
+    extremes,
     grids,
     hard_values,
     index_lists,
@@ -53,7 +54,7 @@ AXES = (
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
     repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
     empty_in_lists.generate, chance.generate, channels.generate, configurations.generate, broadcasting.generate,
-    magnitudes.generate,
+    magnitudes.generate, extremes.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

@@ -2,8 +2,8 @@
 
 A dimension that CPU refuses is kept as a sample that raises, and so is a number that the op would write to integers
 which cannot hold it. An op documents which dtypes its index and its mask have, so that a refusal of others is kept.
-That of another operand's dtype or shape, or of a number, is kept if torch refuses it for tensors without memory too. No
-other refusal is kept: a device may do more than CPU.
+That of another operand's dtype or shape, or of a number, is kept if torch refuses it for tensors without memory too. Of
+an op that moves values, see ``one_dtype``. No other refusal is kept: a device may do more than CPU.
 What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
 those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
 """
@@ -55,10 +55,10 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     pointwise = "pointwise" in overload.tags
     given = {_key(s) for s in samples}
     if overload.is_composite_implicit:
-        yield from _of_composite(overload, [_Maker(s, trials, given) for s in sources(samples, values)])
+        yield from _of_composite(overload, [Maker(s, trials, given) for s in sources(samples, values)])
         return
     for source in sources(samples, values):
-        maker = _Maker(source, trials, given)
+        maker = Maker(source, trials, given)
         ran: list[Other] = []
         yield from _arguments(maker, list(others(source, schema, pointwise))[:MOST], schema, ran)
         operand, index = list(operands(source, schema, pointwise)), list(indices(source))
@@ -79,7 +79,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
                 yield from maker.made(f"{other.name}.{name}", replaced(sample, schema, other))
 
 
-def _of_composite(overload: Overload, makers: Sequence[_Maker]) -> Iterator[Sample]:
+def _of_composite(overload: Overload, makers: Sequence[Maker]) -> Iterator[Sample]:
     """Yield samples with an operand of another dtype, if autocast casts the operands of the composite itself.
 
     What else a composite does is done by the ops that it calls, which have samples of their own.
@@ -105,10 +105,10 @@ def of_other_ranks(
         for other in others(source, schema, pointwise=False):
             by_formal.setdefault(other.formal.name, []).append(other)
         few = [other for of in by_formal.values() for other in spread(of)]
-        yield from _arguments(_Maker(source, trials, given), few[:MOST], schema, [])
+        yield from _arguments(Maker(source, trials, given), few[:MOST], schema, [])
 
 
-def _arguments(maker: _Maker, of: Sequence[Other], schema: Any, ran: list[Other]) -> Iterator[Sample]:
+def _arguments(maker: Maker, of: Sequence[Other], schema: Any, ran: list[Other]) -> Iterator[Sample]:
     """Yield the samples with one other value of an argument that is no tensor; add to ``ran`` those that run on CPU."""
     refused: set[object] = set()
     for other in of:
@@ -131,7 +131,7 @@ def _beside(flag: Other, sample: Sample, schema: Any) -> Iterator[Form]:
 
 
 def _tensors(
-    maker: _Maker, forms: Sequence[Form], refuses: Callable[[Sample, str], bool], taken: set[str]
+    maker: Maker, forms: Sequence[Form], refuses: Callable[[Sample, str], bool], taken: set[str]
 ) -> Iterator[Sample]:
     """Yield the samples with a tensor in another form; add the names of forms that run on CPU to ``taken``."""
     for name, sample in forms:
@@ -177,7 +177,7 @@ def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form
             yield other, form
 
 
-class _Maker:
+class Maker:
     """Tries the variants of one source, each call once."""
 
     def __init__(self, source: Sample, trials: Trials, given: set[object]) -> None:

@@ -1,0 +1,64 @@
+"""Samples with integers among the arguments that 32 bits do not hold, and with lists of the opposite sign.
+
+A host that keeps an integer in 32 bits is right for each small one. The limits of 64 bits are tried for dimensions
+alone, which torch compares with the rank: elsewhere a kernel adds a size to them, and what overflows is undefined in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Arg, Sample
+from conformance.corpus.vary.arguments import Other, by_name, is_enumeration, is_size, names_dimensions, replaced
+from conformance.corpus.vary.sources import sources
+from conformance.corpus.vary.trial import Trials
+from conformance.corpus.vary.variants import Maker
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
+
+# The limits of 32 bits and their neighbours; what is 1 in 32 bits; and what no sum with a size takes past 64 bits.
+INTEGERS = (2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**32 + 1, 2**62, -(2**62))
+# Those of a dimension: the limits of 64 bits, and what is the first one, or the last one, in 32 bits.
+DIMENSIONS = (2**63 - 1, -(2**63), 2**32, 2**32 - 1)
+# Those of the first element of a list.
+LISTED = (2**31, -(2**31) - 1, 2**32 + 1)
+SOURCES = 2
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload that is not composite, each with one other integer or list of integers.
+
+    What CPU refuses is kept where torch refuses it for tensors without memory, too, and of a dimension always. Without
+    tensors, integers are sizes, which may be too large for this machine alone.
+    """
+    if overload.is_composite_implicit:
+        return
+    schema = schema_of(call_of(overload.name))
+    for source in [s for s in sources(samples, values) if s.tensors][:SOURCES]:
+        maker = Maker(source, trials, set())
+        for other in _others(source, schema):
+            variant = replaced(source, schema, other)
+            found = list(maker.made(other.name, variant, other))
+            yield from found or maker.refused(other.name, variant, trials.raises_without_memory)
+
+
+def _others(source: Sample, schema: Any) -> Iterator[Other]:
+    given = by_name(source, schema)
+    for formal in schema.arguments:
+        kind = str(formal.type).removeprefix("Optional[")
+        if formal.is_out or is_enumeration(formal) or str(formal.real_type) != str(formal.type):
+            continue
+        if kind.rstrip("]") == "int":
+            yield from (Other(formal, n) for n in (DIMENSIONS if names_dimensions(formal) else INTEGERS))
+        elif kind.startswith("List[int") and not (names_dimensions(formal) or is_size(formal)):
+            yield from (Other(formal, of) for of in _lists(given.get(formal.name)))
+
+
+def _lists(current: Arg) -> Iterator[Arg]:
+    """Yield a list of integers with the opposite signs, and with another first element."""
+    integers = [n for n in current if isinstance(n, int)] if isinstance(current, tuple) else []
+    if integers:
+        yield tuple(-n for n in integers)
+        yield from ((n, *integers[1:]) for n in LISTED)
