@@ -35,6 +35,7 @@ from conformance.corpus.vary import (
     large,
     largest,
     magnitudes,
+    one_dtype,
     ones,
     repeats,
     rows,
@@ -54,7 +55,7 @@ AXES = (
     variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
     repeats.generate, configured.generate, grids.generate, composites.generate, sweeps.generate, largest.generate,
     empty_in_lists.generate, chance.generate, channels.generate, configurations.generate, broadcasting.generate,
-    magnitudes.generate, extremes.generate,
+    magnitudes.generate, extremes.generate, one_dtype.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

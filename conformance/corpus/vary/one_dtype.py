@@ -1,0 +1,38 @@
+"""Samples with values of another dtype than the tensor has that they are moved to, if CPU refuses every other one.
+
+An op that moves values converts them, or requires one dtype: what it promises. Of an op that computes, CPU may lack a
+loop that another device has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+from conformance.corpus.vary.operands import Form, dtypes_of_operands
+from conformance.corpus.vary.sources import Turns, sources
+from conformance.corpus.vary.trial import Trials
+from conformance.corpus.vary.variants import Maker
+from conformance.inventory import Overload
+from conformance.ops import facts
+
+# Families of ops that move values, also if they add up those that are moved to one element.
+_MOVING = ("indexing", "scatter_gather")
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples that raise, of an overload that moves values and takes them in one dtype alone."""
+    known = facts(overload.name)
+    moves = known.tolerance.exact or known.family in _MOVING
+    if overload.is_composite_implicit or "pointwise" in overload.tags or not moves:
+        return
+    for source in sources(samples, values):
+        maker = Maker(source, trials, set())
+        by_operand: dict[str, list[Form]] = {}
+        for name, form in dtypes_of_operands(source):
+            by_operand.setdefault(name.partition("=")[0], []).append((name, form))
+        for forms in by_operand.values():
+            if all(trials.refuses(form, Turns(source).first) for _, form in forms):
+                for name, form in forms:
+                    yield from maker.refused(name, form, trials.refuses)
