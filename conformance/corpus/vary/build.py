@@ -29,6 +29,7 @@ from conformance.corpus.vary import (
     dtypes,
     empty_in_lists,
     extremes,
+    forms,
     grids,
     hard_values,
     index_lists,
@@ -89,7 +90,7 @@ def build(
             raise
         kept = corpus
     wanted = [o for o in overloads if o in known]
-    return _written(where, kept, wanted, partial(_generated, corpus, known), layouts_of, progress, replaced=anew)
+    return _written(where, kept, wanted, partial(_generated, corpus, kept, known), layouts_of, progress, replaced=anew)
 
 
 def check(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
@@ -160,13 +161,18 @@ def _within(found: Sequence[Sample], recorded: Sequence[Sample], trials: Trials)
     return [s for s in found if s.raises or not trials.reads_gaps(s, s.dtypes[0])]
 
 
-def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials) -> list[Sample]:
+def _generated(
+    corpus: Corpus, kept: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials
+) -> list[Sample]:
     samples = list(corpus.samples(overload))
     others = list(dtypes.generate(known[overload], samples, trials, corpus))
     kinds = {kind_of(s.base) for s in samples if usable(s)}
     samples += [s for s in others if kind_of(s.base) not in kinds]  # to be varied as well
     varied = [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
-    return _within([*(replace(s, axis=dtypes.AXIS) for s in others), *varied], corpus.recorded(overload), trials)
+    found = [*(replace(s, axis=dtypes.AXIS) for s in others), *varied]
+    own = [*kept.samples(overload), *found]
+    found += forms.generate(known[overload], own, list(known.values()), kept.samples, trials)
+    return _within(found, corpus.recorded(overload), trials)
 
 
 def write(where: Path, found: Mapping[str, Sequence[Sample]], layouts_of: LayoutsOf) -> None:
