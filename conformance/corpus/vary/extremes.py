@@ -12,7 +12,7 @@ from typing import Any
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample
 from conformance.corpus.vary.arguments import Other, by_name, is_enumeration, is_size, names_dimensions, replaced
-from conformance.corpus.vary.sources import sources
+from conformance.corpus.vary.sources import sources, usable
 from conformance.corpus.vary.trial import Trials
 from conformance.corpus.vary.variants import Maker
 from conformance.inventory import Overload, call_of
@@ -36,12 +36,25 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
-    for source in [s for s in sources(samples, values) if s.tensors][:SOURCES]:
+    for source in _varied(samples, values):
         maker = Maker(source, trials, set())
         for other in _others(source, schema):
             variant = replaced(source, schema, other)
             found = list(maker.made(other.name, variant, other))
             yield from found or maker.refused(other.name, variant, trials.raises_without_memory)
+
+
+def _varied(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
+    """Return the samples to vary, and that with the most integers in a list; none without tensors."""
+    varied = sources(samples, values)
+    alike = [s for s in samples if usable(s) and s.base == varied[0].base] if varied else []
+    longest = sorted(alike, key=lambda s: (-_longest(s), s.name))[:1]
+    return [s for s in dict.fromkeys([*varied[:SOURCES], *longest]) if s.tensors]
+
+
+def _longest(sample: Sample) -> int:
+    lists = (a for a in (*sample.args, *(value for _, value in sample.kwargs)) if isinstance(a, tuple))
+    return max((len(a) for a in lists if all(type(n) is int for n in a)), default=0)
 
 
 def _others(source: Sample, schema: Any) -> Iterator[Other]:

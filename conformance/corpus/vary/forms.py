@@ -13,9 +13,10 @@ from typing import Any
 
 from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments
+from conformance.corpus.vary import largest
 from conformance.corpus.vary.arguments import by_name
 from conformance.corpus.vary.sources import usable
-from conformance.corpus.vary.trial import Trials
+from conformance.corpus.vary.trial import MOST_SECONDS, Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 
@@ -23,6 +24,8 @@ MOST = 12  # samples of an overload
 # Classes of the largest size of a sample: of one warp, a block, a few of these, and past 65,535 blocks.
 _EDGES = (16, 64, 256, 1024, 4096, 16_384, 65_536)
 _AXES = ("large", "sizes", "values")  # the most telling first
+
+_FORM = ".form"  # the end of the names of samples that are made of another form's
 
 SamplesOf = Callable[[str], Sequence[Sample]]
 
@@ -39,16 +42,18 @@ def generate(
     if overload.is_composite_implicit or outputs is None:
         return
     seen = {_class(sample) for sample in own}
+    larger = trials.within(largest.MOST_ELEMENTS, MOST_SECONDS)
     made = 0
     for sample in _wanted(overload, schema, others, samples_of):
         form = _as_form(sample, overload, schema, own)
         if form is None or _class(sample) in seen or made == MOST:
             continue
         seen.add(_class(sample))
-        ran = {d: found.sample for d in sample.dtypes if (found := trials.run(form, d))}
+        of_axis = larger if sample.axis == largest.AXIS else trials
+        ran = {d: found.sample for d in sample.dtypes if (found := of_axis.run(form, d))}
         if ran:
             made += 1
-            yield replace(next(iter(ran.values())), name=f"{sample.name}.form", dtypes=tuple(ran))
+            yield replace(next(iter(ran.values())), name=f"{sample.name}{_FORM}", dtypes=tuple(ran))
 
 
 def _wanted(overload: Overload, schema: Any, others: Sequence[Overload], samples_of: SamplesOf) -> list[Sample]:
@@ -58,8 +63,13 @@ def _wanted(overload: Overload, schema: Any, others: Sequence[Overload], samples
         if other.name != overload.name and _operator(other) == _operator(overload):
             of_other = schema_of(call_of(other.name))
             if not other.is_composite_implicit and _inputs(of_other) == _inputs(schema):
-                found += [s for s in samples_of(other.name) if s.axis in _AXES and not (s.raises or s.own_kernel)]
+                found += [s for s in samples_of(other.name) if s.axis in _AXES and _is_own(s)]
     return sorted(found, key=lambda s: (_AXES.index(s.axis), -_elements(s), s.overload, s.name))
+
+
+def _is_own(sample: Sample) -> bool:
+    """Whether a sample returns, is for every backend, and is not made of another form's."""
+    return not (sample.raises or sample.own_kernel or sample.name.endswith(_FORM))
 
 
 def _operator(overload: Overload) -> str:

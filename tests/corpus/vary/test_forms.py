@@ -49,7 +49,8 @@ def test_a_size_of_the_functional_form_is_tried_with_out_and_in_place() -> None:
 
 def test_a_size_of_an_out_form_is_tried_in_the_functional_form() -> None:
     (out,) = made("neg.out", {"neg": [large("neg")]})
-    (functional,) = made("neg", {"neg.out": [out]})
+    assert not made("neg", {"neg.out": [out]})  # where it comes from
+    (functional,) = made("neg", {"neg.out": [replace(out, name="opinfo.neg.out")]})
     assert [(t.name, t.written) for t in functional.tensors] == [("self", False)]
     assert not dict(functional.kwargs)
 
@@ -65,6 +66,11 @@ def test_a_form_gets_few_samples_the_largest_first() -> None:
     found = made("neg.out", {"neg": many})
     assert 0 < len(found) <= MOST
     assert found[0].tensors[0].shape == (2**18 + 1,)
+
+
+def test_a_sample_larger_than_all_others_is_tried_too() -> None:
+    (found,) = made("neg.out", {"neg": [replace(large("neg", 500_001), axis="large")]})
+    assert (found.axis, found.tensors[0].numel) == ("large", 500_001)
 
 
 def test_an_out_form_that_is_wrong_in_large_tensors_is_found() -> None:
