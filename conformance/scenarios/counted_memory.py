@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 
 from conformance.scenarios.asking import Property, module_of, named
-from conformance.scenarios.model import unless_first
+from conformance.scenarios.model import NotOffered, first_line, unless_first
 
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
 LARGE = 64 << 20  # bytes of one that the free memory has to show
+MANY = 5  # tensors of a GiB, together more bytes than 32 bits hold
+GIB = 1 << 30
 
 
 class CountedMemory:
@@ -25,7 +27,7 @@ class CountedMemory:
             "counted": self._counted, "views_are_free": self._views_are_free, "peak": self._peak,
             "peak_while_it_lives": self._peak_while_it_lives, "given_back": self._given_back,
             "pinned_is_on_the_host": self._pinned_is_on_the_host, "resized": self._resized,
-            "emptied": self._emptied, "free": self._free,
+            "emptied": self._emptied, "free": self._free, "beyond_4_gib": self._beyond_4_gib,
         }  # fmt: skip
 
     def _asked(self, name: str) -> int:
@@ -66,6 +68,21 @@ class CountedMemory:
         kept = self._of_bytes(2 * SIZE)
         return bool(self._asked("max_memory_allocated") == self._allocated() >= kept.nbytes)
 
+    def _beyond_4_gib(self) -> bool:
+        """Whether more than 4 GiB are counted, where twice as much is free. None of it is written."""
+        if self._free_bytes() < 2 * MANY * GIB:
+            raise NotOffered(f"a device with {2 * MANY} GiB of free memory")
+        before = self._allocated()
+        try:
+            kept = [self._of_bytes(GIB) for _ in range(MANY)]
+        except RuntimeError as e:  # one that says what it has, and shares it with the host
+            raise NotOffered(f"{MANY} GiB of memory: {first_line(e)}") from e
+        counted, peak = self._allocated(), self._asked("max_memory_allocated")
+        return len(kept) == MANY and MANY * GIB <= counted - before < (MANY + 1) * GIB and peak >= counted
+
+    def _free_bytes(self) -> int:
+        return int(named(module_of(self._device), "mem_get_info")(*self._of)[0])  # type: ignore[index]
+
     def _pinned_is_on_the_host(self) -> bool:
         before = self._allocated()
         pinned = torch.ones(SIZE, dtype=torch.uint8).pin_memory()
@@ -96,12 +113,12 @@ class CountedMemory:
 
     def _free(self) -> bool:
         """Whether ``mem_get_info`` tells of less free memory while a large tensor lives, and of more behind it."""
-        info, empty, wait = (named(module_of(self._device), f) for f in ("mem_get_info", "empty_cache", "synchronize"))
+        empty, wait = (named(module_of(self._device), f) for f in ("empty_cache", "synchronize"))
 
         def left() -> int:
             wait(*self._of)
             empty()
-            return int(info(*self._of)[0])  # type: ignore[index]
+            return self._free_bytes()
 
         def shown() -> bool:
             before = left()

@@ -71,6 +71,11 @@ class Numbers:
             return torch.empty(LARGE, dtype=torch.uint8, device=another(self.device))
         return None
 
+    def reset_elsewhere(self, function: str) -> None:
+        """Reset numbers of another device of the kind, which are its own, where there is one that offers it."""
+        with suppress(NotOffered, NotImplementedError):
+            named(self.module, function)(torch.device(another(self.device)).index)
+
     def tensors(self) -> list[torch.Tensor]:
         """Make new tensors."""
         return [torch.empty(BYTES, dtype=torch.uint8, device=self.device) for _ in range(TENSORS)]
@@ -93,6 +98,7 @@ def _adds_up(counted: str, numbers: Numbers) -> bool:
     before = numbers.of(counted, *metrics)
     for kept in (TENSORS, 1):
         tensors = numbers.tensors()[:kept]
+        numbers.reset_elsewhere("reset_accumulated_memory_stats")
         *after, peak = numbers.of(counted, *metrics, "peak")
         del tensors
         held_more, allocated, freed = (b - a for a, b in zip(before, after))
@@ -120,6 +126,7 @@ def _peaks(counted: str, numbers: Numbers) -> bool:
     tensors += numbers.tensors()
     (highest,) = numbers.of(counted, "current")
     del tensors
+    numbers.reset_elsewhere("reset_peak_memory_stats")
     (stays,) = numbers.of(counted, "peak")
     numbers.ask("reset_peak_memory_stats")
     current, peak = (numbers(f"{counted}.all.{metric}") for metric in ("current", "peak"))

@@ -20,13 +20,14 @@ class Module:
 
     def __init__(self, *, resets: bool, gives_back: bool = True) -> None:
         self.resets, self.gives_back = resets, gives_back
-        self.live = self.freed = self.cleared = self.reserved = 0
+        self.live = self.peak = self.freed = self.cleared = self.reserved = 0
         self._empty = torch.empty
 
     def empty(self, size: int, **_: Any) -> torch.Tensor:
         """Make a tensor that is counted until it is gone."""
         tensor = self._empty(1)
         self.live += 1
+        self.peak = max(self.peak, self.live)
         self.reserved += size
         module = self
 
@@ -54,7 +55,7 @@ class Module:
         sums = (0, 0) if self.cleared else (self.live + self.freed, self.freed)
         return {
             "allocation.all.current": self.live, "allocation.all.allocated": sums[0], "allocation.all.freed": sums[1],
-            "reserved_bytes.all.current": self.reserved,
+            "allocation.all.peak": self.peak, "reserved_bytes.all.current": self.reserved,
         }  # fmt: skip
 
 
@@ -85,3 +86,25 @@ def test_a_peak_that_counts_what_could_not_be_allocated_is_found(monkeypatch: py
 
     monkeypatch.setattr(module, "memory_stats", stats if right else raised)
     assert memory_numbers._failures(Numbers("npu:0", module)) is right  # noqa: SLF001
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize("right", [True, False])
+def test_a_reset_of_peaks_that_reaches_other_devices_is_found(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    pytest.importorskip("refnpu")
+    module: Any = torch.get_device_module("npu")
+    reset = module.reset_peak_memory_stats
+
+    def reset_all(_: int) -> None:
+        for index in range(module.device_count()):
+            reset(index)
+
+    monkeypatch.setattr(module, "reset_peak_memory_stats", reset if right else reset_all)
+    assert memory_numbers._peaks(COUNTED, Numbers("npu:0", module)) is right  # noqa: SLF001
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_reset_of_sums_that_reaches_other_devices_is_found(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    module = Module(resets=not right)  # CPU is its own other device
+    monkeypatch.setattr(torch, "empty", module.empty)
+    assert memory_numbers._adds_up(COUNTED, Numbers("cpu", module)) is right  # noqa: SLF001
