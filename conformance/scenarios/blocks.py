@@ -14,19 +14,25 @@ from typing import Any
 import torch
 
 from conformance.scenarios.asking import accelerator, held, module_of, named, on_device
+from conformance.scenarios.busy_streams import with_streams
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 Block = AbstractContextManager[Any]
 
 
+def _new(kind: str, index: int) -> torch.Stream:
+    """Return a new stream of a device. Raises NotOffered."""
+    return with_streams(torch.Stream, f"{kind}:{index}")
+
+
 def _stream(kind: str, index: int) -> Block:
-    return named(module_of(kind), "stream")(torch.Stream(f"{kind}:{index}"))  # type: ignore[return-value]
+    return named(module_of(kind), "stream")(_new(kind, index))  # type: ignore[return-value]
 
 
 def _torch_stream(kind: str, index: int) -> Block:
     if not hasattr(torch.Stream, "__enter__"):
         raise NotOffered(f"a block with a torch.Stream in torch {torch.__version__}")
-    stream: Block = torch.Stream(f"{kind}:{index}")
+    stream: Block = _new(kind, index)
     return stream
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 
 from conformance import ambient
 from conformance.scenarios.asking import Property, accelerator, current, held, module_of, named, on_device
-from conformance.scenarios.busy_streams import keep_busy
+from conformance.scenarios.busy_streams import keep_busy, with_streams
 from conformance.scenarios.device_names import taken
 from conformance.scenarios.model import NotOffered, Results, scenario
 
@@ -145,12 +145,17 @@ def both_modules_agree(device: str) -> Results:
 
 @contextmanager
 def _second_that_differs(device: str) -> Iterator[None]:
-    """Make the second device current, with a stream, a seed and memory of its own. Raises NotOffered without one."""
+    """Make the second device current, with a seed and memory of its own, and with a stream if the device has streams.
+
+    Raises NotOffered without a second device.
+    """
     accelerator(device)
     if torch.accelerator.device_count() < 2:
         raise NotOffered("a second device")
     second = f"{torch.device(device).type}:1"
-    with on_device(1), current(torch.Stream(second)):
+    with on_device(1), ExitStack() as within:
+        with suppress(NotOffered):
+            within.enter_context(current(with_streams(torch.Stream, second)))
         with suppress(NotOffered):
             named(module_of(device), "manual_seed")(SEED)
         kept = torch.empty(LARGE, dtype=torch.uint8, device=second)
@@ -175,7 +180,7 @@ def without_a_device(device: str) -> Results:
         with _second_that_differs(device):
             keep_busy(f"{torch.device(device).type}:1")
             taken(named(module(), "synchronize"))
-            return bool(torch.accelerator.current_stream(1).query())
+            return bool(taken(torch.accelerator.current_stream(1).query))
 
     def started_again(module: Callable[[], types.ModuleType]) -> bool:
         with _second_that_differs(device):

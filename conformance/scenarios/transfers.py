@@ -10,7 +10,7 @@ from itertools import permutations, product
 import torch
 
 from conformance.scenarios.asking import another
-from conformance.scenarios.model import Results, name_of, offered, on, scenario
+from conformance.scenarios.model import NotOffered, Results, name_of, offered, on, scenario
 
 #: Bytes around which transfers are staged, or cut into pieces.
 EDGES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)
@@ -326,6 +326,8 @@ def targets_that_overlap(device: str) -> Results:
         source, target = places[way]()
         base = torch.zeros(12, device=target)
         there = OVERLAPPING[form](base)
+        if 0 not in there.stride():
+            raise NotOffered("views in which several indices reach one element")
         here = torch.ones(there.shape[::-1], dtype=dtype, device=source).permute(*reversed(range(there.dim())))
         try:
             there.copy_(here if turned else here.contiguous())
