@@ -6,7 +6,6 @@ CPU has none of it. Its results are what is promised: that each property holds.
 from __future__ import annotations
 
 import copy
-import io
 from collections.abc import Callable
 from functools import partial
 
@@ -15,20 +14,13 @@ import torch
 from conformance.scenarios.asking import accelerator, another, held, module_of, named, on_device
 from conformance.scenarios.device_names import taken
 from conformance.scenarios.model import NotOffered, Results, scenario
+from conformance.scenarios.serialization import reloaded
 
 SIZE = 1 << 20  # bytes of what is made
 
 #: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there. No gradients are among them:
 #: a thread of torch frees what it computed with when ``backward`` has returned.
 Way = Callable[[torch.Tensor], "torch.Tensor | torch.UntypedStorage"]
-
-
-def _reloaded(x: torch.Tensor) -> torch.Tensor:
-    file = io.BytesIO()
-    torch.save(x, file)
-    file.seek(0)
-    found: torch.Tensor = torch.load(file)
-    return found
 
 
 def _moved_module(x: torch.Tensor) -> torch.Tensor:
@@ -52,7 +44,7 @@ WAYS: dict[str, Way] = {
     "filled_triangle": lambda x: torch.tril_indices(363, 363, dtype=torch.int64, device=x.device),
     "drawn": lambda x: torch.rand(SIZE // 4, device=x.device),
     "from_host": lambda x: torch.ones(SIZE, dtype=torch.uint8).to(x.device),
-    "from_pinned": lambda x: torch.ones(SIZE, dtype=torch.uint8).pin_memory().to(x.device),
+    "from_pinned": lambda x: taken(torch.ones(SIZE, dtype=torch.uint8).pin_memory).to(x.device),
     "from_another_device": lambda x: torch.ones(SIZE, dtype=torch.uint8, device=another(str(x.device))).to(x.device),
     "of_numbers": lambda x: torch.tensor([1.0] * (SIZE // 4), device=x.device),
     "into_nothing": lambda x: torch.add(x, 1, out=torch.empty(0, dtype=x.dtype, device=x.device)),
@@ -63,7 +55,7 @@ WAYS: dict[str, Way] = {
     "set_": lambda x: x[:1].clone().set_(torch.UntypedStorage(SIZE, device=x.device)),
     "data": lambda x: _with_data(x[:1].clone(), x.clone()),
     "deeply_copied": copy.deepcopy,
-    "saved_and_loaded": _reloaded,
+    "saved_and_loaded": reloaded,
     "moved_module": _moved_module,
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 
 from conformance.scenarios.asking import another
 from conformance.scenarios.model import NotOffered, Results, offered, scenario
+from conformance.scenarios.serialization import reloaded
 
 STEPS = 3
 #: Optimizers and settings of theirs, besides those of :mod:`conformance.scenarios.training`.
@@ -96,19 +96,12 @@ def steps_with_settings(device: str) -> Results:
     return {f"{name}_{way}": offered(partial(run, device, name)) for name in SETTINGS for way, run in ways.items()}
 
 
-def _through_a_file(state: Any, where: str) -> Any:
-    file = io.BytesIO()
-    torch.save(state, file)
-    file.seek(0)
-    return torch.load(file, map_location=where)
-
-
 #: Ways of a state to an optimizer of parameters on another device.
 WAYS: dict[str, Callable[[Any, str], Any]] = {
     "as_it_is": lambda state, _: state,
     "copied": lambda state, _: copy.deepcopy(state),
-    "file_loaded_there": _through_a_file,
-    "file_loaded_on_cpu": lambda state, _: _through_a_file(state, "cpu"),
+    "file_loaded_there": lambda state, where: reloaded(state, map_location=where),
+    "file_loaded_on_cpu": lambda state, _: reloaded(state, map_location="cpu"),
 }
 
 
