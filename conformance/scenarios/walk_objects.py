@@ -21,7 +21,7 @@ class Kept(torch.Tensor):
 
 
 def told(x, name):
-    """Return an attribute of a tensor. One of several views, the graph of which a write has broken, has none."""
+    """Return an attribute of a tensor, or "broken" for one of several views whose graph a write has broken."""
     try:
         return getattr(x, name)
     except RuntimeError:
@@ -29,7 +29,7 @@ def told(x, name):
 
 
 def has_gradient(x):
-    """Whether a tensor may have a gradient that can be asked for."""
+    """Return whether a tensor may have a gradient that can be asked for."""
     return told(x, "is_leaf") is True or told(x, "retains_grad") is True
 
 
@@ -55,7 +55,7 @@ def check(name):
 
 
 def shares(here):
-    """Whether elements of tensors to be written lie in one place, or whether two tensors share a storage."""
+    """Return whether several elements of a tensor lie in one place, or two of the tensors share a storage."""
     storages = {x.untyped_storage().data_ptr() for x in here}
     return len(storages) < len(here) or any(n == 0 and size > 1 for x in here for n, size in zip(x.stride(), x.shape))
 
@@ -80,10 +80,11 @@ def both(made, names, call, *where, writes=False, grows=False, across=False):
         error = e
     try:
         found = call(*there, *where)
-        assert error is None, f"only the host raises {error!r}"
     except Exception as e:
         if error is None or not (isinstance(e, type(error)) or isinstance(error, type(e))):
             raise
+    else:
+        assert error is None, f"only the host raises {error!r}"
     if error is None and made:
         device = torch.device(*where) if where else devices[0]
         pairs = [(found, wanted)] if len(made) == 1 else zip(found, wanted)
