@@ -344,9 +344,10 @@ def questions_initialize_nothing(device: str) -> Results:
 
 
 def _uninitialized_behind(device: str, question: str) -> Results:
-    """Ask a question in this new process. Return whether no device is initialized, and one is by a tensor on it.
+    """Ask a question in this new process before and behind a tensor on the device.
 
-    And whether the answer is the same behind that.
+    Return whether the question initializes no device, whether the tensor initializes one, and whether both answers are
+    the same.
     """
     initialized = named(module_of(device), "is_initialized")
     if initialized():

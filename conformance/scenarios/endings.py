@@ -19,7 +19,7 @@ from conformance.scenarios import patience
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 
-SECONDS = 150.0  # that a process may take, and its import of torch
+SECONDS = 150.0  # that a process may take, including its import of torch
 
 _BEGIN = """
 import atexit, contextlib, importlib, pathlib, sys, threading

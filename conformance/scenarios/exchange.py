@@ -16,7 +16,6 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int
 #: Errors with which torch, and methods of tensors, refuse DLPack.
 REFUSALS = (RuntimeError, ValueError, BufferError, TypeError)
 _VALUES = torch.tensor([[0, 1, 2, 3], [1, 0, 5, 7], [0, 9, 1, 1]])
-Part = Callable[[], torch.Tensor]
 #: Views of a tensor of 3 x 4 elements.
 VIEWS = {
     "whole": lambda t: t,

@@ -115,11 +115,8 @@ def current_device_is_left(device: str) -> Results:
             index = torch.accelerator.current_device_index()
             return bool(index == 1 and torch.ones(1, device=torch.device(device).type).device == torch.device(second))
 
-    def of_accelerator(name: str) -> Callable[..., Any]:
-        return named(torch.accelerator, name)
-
     functions = {name: partial(_function, device, name) for name in TAKE_A_DEVICE}
-    functions |= {f"accelerator.{name}": partial(of_accelerator, name) for name in OF_THE_ACCELERATOR}
+    functions |= {f"accelerator.{name}": partial(named, torch.accelerator, name) for name in OF_THE_ACCELERATOR}
     return held(device, {name: partial(left, function) for name, function in functions.items()})
 
 

@@ -104,9 +104,8 @@ def seeds_of_the_module(device: str) -> Results:
     """
     seeds = _Seeds(device)
     properties: dict[str, Property] = {
-        "manual_seed": seeds.of_current, "manual_seed_of_current_alone": partial(
-            seeds.leaves_others, "manual_seed", SEED + 1
-        ),
+        "manual_seed": seeds.of_current,
+        "manual_seed_of_current_alone": partial(seeds.leaves_others, "manual_seed", SEED + 1),
         "manual_seed_all": seeds.of_all, "initial_seed": seeds.told, "seed": partial(seeds.chosen, "seed"),
         "seed_of_current_alone": partial(seeds.leaves_others, "seed"), "seed_all": partial(seeds.chosen, "seed_all"),
         "seed_all_of_others": partial(seeds.reaches_others, "seed_all"), "states_of_all": seeds.restored,
