@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 _STEP = 0.5  # seconds between two looks at a process
 _MOST = 20  # times its limit, a process may take however many wait for a processor
@@ -17,24 +19,31 @@ def run(command: Sequence[str], seconds: float, variables: Mapping[str, str] | N
 
     Raises subprocess.TimeoutExpired if it takes more than ``seconds``, without those that it waited for a processor.
     """
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=variables
-    ) as process:
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,  # and no pipes: what the process started may hold them longer than it lives
+        subprocess.Popen(command, stdout=output, stderr=errors, env=variables) as process,
+    ):
         began, waited = time.monotonic(), dict[int, float]()
         try:
             while True:
                 try:
-                    said, errors = process.communicate(timeout=min(_STEP, seconds))
+                    code = process.wait(min(_STEP, seconds))
                 except subprocess.TimeoutExpired:
                     waited |= waited_for_processor(process.pid)
                     taken = time.monotonic() - began
                     if taken - sum(waited.values()) > seconds or taken > _MOST * seconds:
                         raise subprocess.TimeoutExpired(command, seconds) from None
                 else:
-                    return process.returncode, said, errors
+                    return code, _text(output), _text(errors)
         except BaseException:
             process.kill()
             raise
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def waited_for_processor(pid: int) -> dict[int, float]:

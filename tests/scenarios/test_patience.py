@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -19,6 +20,15 @@ def test_a_process_that_ends_gives_its_code_and_its_output() -> None:
     code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
     assert run(code, 60) == (3, "out\n", "err\n")
     assert run("import os; os.kill(os.getpid(), 9)", 60) == (-9, "", "")
+
+
+def test_a_process_ends_although_one_that_it_started_keeps_its_output_open() -> None:
+    keeper = (
+        "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']).pid)"
+    )
+    code, keeps, _ = run(keeper, 60)
+    assert code == 0
+    os.kill(int(keeps), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])
