@@ -90,7 +90,8 @@ def build(
             raise
         kept = corpus
     wanted = [o for o in overloads if o in known]
-    return _written(where, kept, wanted, partial(_generated, corpus, kept, known), layouts_of, progress, replaced=anew)
+    make = partial(_generated, corpus, kept, anew, known)
+    return _written(where, kept, wanted, make, layouts_of, progress, replaced=anew)
 
 
 def check(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
@@ -162,7 +163,7 @@ def _within(found: Sequence[Sample], recorded: Sequence[Sample], trials: Trials)
 
 
 def _generated(
-    corpus: Corpus, kept: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials
+    corpus: Corpus, kept: Corpus, anew: bool, known: Mapping[str, Overload], overload: str, trials: Trials
 ) -> list[Sample]:
     samples = list(corpus.samples(overload))
     others = list(dtypes.generate(known[overload], samples, trials, corpus))
@@ -170,7 +171,7 @@ def _generated(
     samples += [s for s in others if kind_of(s.base) not in kinds]  # to be varied as well
     varied = [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
     found = [*(replace(s, axis=dtypes.AXIS) for s in others), *varied]
-    own = [*kept.samples(overload), *found]
+    own = [*(corpus if anew else kept).samples(overload), *found]  # the samples that the overload will have
     found += forms.generate(known[overload], own, list(known.values()), kept.samples, trials)
     return _within(found, corpus.recorded(overload), trials)
 

@@ -1,7 +1,8 @@
 """Samples of the other forms of an overload: with ``out=``, in place, or with new results.
 
 Each form is recorded and varied on its own, from samples of its own, and a kernel of each may be written on its own. So
-what one form is tried with, of a size, a fill or a rank that another one lacks, is tried in that, too.
+a size, a fill or a rank that only one form is tried with is tried in the others, too. A private operator with the same
+arguments, such as ``_stack`` beside ``stack``, counts as a form.
 """
 
 from __future__ import annotations
@@ -33,14 +34,13 @@ SamplesOf = Callable[[str], Sequence[Sample]]
 def generate(
     overload: Overload, own: Sequence[Sample], others: Sequence[Overload], samples_of: SamplesOf, trials: Trials
 ) -> Iterator[Sample]:
-    """Yield samples of an overload made of generated ones of its other forms, if it has ``own`` ones of no such class.
+    """Yield samples of an overload, made of generated ones of its other forms whose class none of its ``own`` has.
 
     ``others``: the overloads that may be its forms. Composites have none.
     """
-    schema = schema_of(call_of(overload.name))
-    outputs = next((s for s in own if usable(s)), None)
-    if overload.is_composite_implicit or outputs is None:
+    if overload.is_composite_implicit or not any(map(usable, own)):
         return
+    schema = schema_of(call_of(overload.name))
     seen = {_class(sample) for sample in own}
     larger = trials.within(largest.MOST_ELEMENTS, MOST_SECONDS)
     made = 0
@@ -73,8 +73,8 @@ def _is_own(sample: Sample) -> bool:
 
 
 def _operator(overload: Overload) -> str:
-    """Return the operator's name, which all forms share."""
-    return overload.base.removesuffix("_out").strip("_")
+    """Return the operator's name without the underscores of an in-place form and of a private operator."""
+    return overload.base.strip("_")
 
 
 def _inputs(schema: Any) -> list[tuple[str, str]]:

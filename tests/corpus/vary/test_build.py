@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,9 @@ import pytest
 
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
-from conformance.corpus.vary import build, dtypes
+from conformance.corpus.reader import Corpus
+from conformance.corpus.vary import build, dtypes, forms
+from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 from conformance.plan.cases import of_generated
 
@@ -75,6 +77,31 @@ def test_cells_of_samples_for_own_kernels_are_known_apart_before_these_are_read(
     assert set(written.generated_cells("neg", own_kernel=False)["sizes"]) == set(plain.dtypes)
     assert set(written.generated_cells("neg")["sizes"]) == {d for s in (plain, *own) for d in s.dtypes}
     assert [s.own_kernel for s in written.samples("neg") if s.axis] == [False] + [True] * len(own)
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_other_forms_are_compared_with_the_samples_that_an_overload_will_have(
+    where: Path, monkeypatch: pytest.MonkeyPatch, anew: bool
+) -> None:
+    compared: list[Sample] = []
+
+    def at_once(
+        wanted: Sequence[str], corpus: Corpus, make: Callable[[str, Trials], list[Sample]], _: int
+    ) -> Iterator[tuple[str, list[Sample]]]:
+        return ((overload, make(overload, Trials(corpus, timed=False))) for overload in wanted)
+
+    def noting(_: Overload, own: list[Sample], *__: object) -> list[Sample]:
+        compared.extend(own)
+        return []
+
+    before = generated(where, "neg")
+    monkeypatch.setattr(build, "AXES", ())
+    monkeypatch.setattr(build, "generate", at_once)
+    monkeypatch.setattr(dtypes, "generate", lambda *_: ())
+    monkeypatch.setattr(forms, "generate", noting)
+    build.build(where, ["neg"], of_generated, anew=anew)
+    assert before
+    assert [s for s in compared if s.axis] == ([] if anew else before)
 
 
 def test_samples_of_earlier_rules_stay_beside_new_ones_unless_they_are_made_anew(
