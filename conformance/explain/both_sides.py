@@ -116,10 +116,10 @@ def differences(
 
 
 def left_on_host(results: Any, device: str, on_device: Sequence[int]) -> Iterator[str]:
-    """Yield each of the results at the positions ``on_device`` that is on CPU, though ``device`` is another one."""
-    for n in on_device:
-        result = listed(results)[n]
-        if isinstance(result, torch.Tensor) and result.is_cpu and torch.device(device).type != "cpu":
+    """Yield a line for each result at the positions ``on_device`` that is on CPU, if ``device`` is another one."""
+    for n, result in enumerate(listed(results)):
+        left = isinstance(result, torch.Tensor) and result.is_cpu and torch.device(device).type != "cpu"
+        if n in on_device and left:
             yield f"result[{n}] is on the host, not on the device"
 
 

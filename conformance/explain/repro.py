@@ -19,6 +19,7 @@ from conformance.backends import Capabilities
 from conformance.contexts import PLAIN
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.explain import describe, program_script
+from conformance.inventory import call_of
 from conformance.judging.closeness import bound, growth
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReferences
@@ -32,6 +33,7 @@ from conformance.plan.plan import Plan
 from conformance.plan.wider import dtype_on_cpu
 from conformance.records import CaseFailure, Observation, Setting
 from conformance.scenarios import catalogue
+from conformance.torch_versions import schema_of
 from conformance.vocabulary import SCENARIOS, CaseId, CellId, Check, Fact, Route
 
 LONGEST_KEPT = 1 << 16  # characters
@@ -177,7 +179,8 @@ def script_of(
     )
     contained &= backend.isolation == "fork"
     more = (f", runs={runs}" if runs > 1 else "") + (", wider=True" if dtype_on_cpu(case) else "")
-    more += f", on_device={judged.on_device()}" if judged.on_device() else ""
+    on_device = judged.on_device()
+    more += f", on_device={on_device}" if on_device else ""
     main = _MAIN.format(
         device=device, written=writer.written(), bound=judged.bound(), contained=contained, more=more
     )  # fmt: skip
@@ -251,12 +254,11 @@ class _Judged:
         """Return the positions of the results that an op with a kernel of its own has to make on the device."""
         if self.route is Route.COMPOSITE:
             return []
-        name, _, overload = self.case.sample.overload.partition(".")
-        op = getattr(getattr(torch.ops.aten, name), overload or "default")
-        single = [not r.alias_info and isinstance(r.type, torch.TensorType) for r in op._schema.returns]  # noqa: SLF001
+        op = call_of(self.case.sample.overload)
+        single = [not r.alias_info and isinstance(r.type, torch.TensorType) for r in schema_of(op).returns]
         others = OtherReferences(self.case, self.twins, op)
-        valued = [i for i, new in enumerate(single) if new and self._criteria.equivalence(i).is_of_values]
-        return [i for i in valued if all(single) and others.follows_arguments(i)]
+        valued = [i for i in range(len(single)) if all(single) and self._criteria.equivalence(i).is_of_values]
+        return [i for i in valued if others.follows_arguments(i)]
 
     def bound(self) -> str:
         """Return the bound of the failure's first wrong value; without one, that of the overload for one element."""
