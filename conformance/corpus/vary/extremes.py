@@ -16,6 +16,7 @@ from conformance.corpus.vary.sources import sources, usable
 from conformance.corpus.vary.trial import Trials
 from conformance.corpus.vary.variants import Maker
 from conformance.inventory import Overload, call_of
+from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
 # The limits of 32 bits and their neighbours; what is 1 in 32 bits; and what no sum with a size takes past 64 bits.
@@ -30,8 +31,8 @@ SOURCES = 2
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload that is not composite, each with one other integer or list of integers.
 
-    What CPU refuses is kept where torch refuses it for tensors without memory, too, and of a dimension always. Without
-    tensors, integers are sizes, which may be too large for this machine alone.
+    A value that CPU refuses is kept if it is a dimension, or if torch refuses it for tensors without memory, too.
+    Samples without tensors are left out: their integers are sizes, for which only this machine may lack the memory.
     """
     if overload.is_composite_implicit:
         return
@@ -45,7 +46,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _varied(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
-    """Return the samples to vary, and that with the most integers in a list; none without tensors."""
+    """Return the samples with tensors to vary: the first ones, and that with the most integers in a list."""
     varied = sources(samples, values)
     alike = [s for s in samples if usable(s) and s.base == varied[0].base] if varied else []
     longest = sorted(alike, key=lambda s: (-_longest(s), s.name))[:1]
@@ -58,10 +59,10 @@ def _longest(sample: Sample) -> int:
 
 
 def _others(source: Sample, schema: Any) -> Iterator[Other]:
-    given = by_name(source, schema)
+    given, fixed = by_name(source, schema), facts(source.overload).fixed
     for formal in schema.arguments:
         kind = str(formal.type).removeprefix("Optional[")
-        if formal.is_out or is_enumeration(formal) or str(formal.real_type) != str(formal.type):
+        if formal.is_out or formal.name in fixed or is_enumeration(formal) or str(formal.real_type) != str(formal.type):
             continue
         if kind.rstrip("]") == "int":
             yield from (Other(formal, n) for n in (DIMENSIONS if names_dimensions(formal) else INTEGERS))

@@ -1,7 +1,7 @@
-"""Samples with values of another dtype than the tensor has that they are moved to, if CPU refuses every other one.
+"""Samples in which the values that an op moves have another dtype than their target, if CPU refuses each other dtype.
 
-An op that moves values converts them, or requires one dtype: what it promises. Of an op that computes, CPU may lack a
-loop that another device has.
+An op that moves values either converts them, or requires one dtype of every device. An op that computes is not tried:
+CPU may lack a loop for two dtypes that another device has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOVING = ("indexing", "scatter_gather")
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples that raise, of an overload that moves values and takes them in one dtype alone."""
+    """Yield samples that raise, of an overload that moves values and accepts them in one dtype alone."""
     known = facts(overload.name)
     moves = known.tolerance.exact or known.family in _MOVING
     if overload.is_composite_implicit or "pointwise" in overload.tags or not moves:

@@ -31,15 +31,15 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     schema = schema_of(call_of(overload.name))
     for source in sources(samples, values):
         tried = list(others(source, schema, pointwise=False))
-        flags = [o for o in tried if isinstance(o.value, bool)][:FLAGS]
-        flags += [o for o in tried if selects(o) and not o.is_flag][:MODES]
-        if not flags:
+        turned = [o for o in tried if isinstance(o.value, bool)][:FLAGS]
+        turned += [o for o in tried if selects(o) and not o.is_flag][:MODES]
+        if not turned:
             continue
         maker, turns = Maker(trials, values), Turns(source)
         groups = [group for group in maker.groups(source, turns.first) if group.size > 1][:SIZES]
-        for flag in flags:
-            changed = replaced(source, schema, flag)
+        for other in turned:
+            changed = replaced(source, schema, other)
             for group in groups:
-                name = f"{flag.name}.{label(source, group.places)}=1"
+                name = f"{other.name}.{label(source, group.places)}=1"
                 for sample in turns.counted(maker.made(changed, dict.fromkeys(group.places, 1), name, turns.dtypes())):
                     yield replace(sample, axis=AXIS)
