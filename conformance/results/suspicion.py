@@ -34,7 +34,7 @@ class FailingCell:
 
     @property
     def alike(self) -> str:
-        """What cells that fail alike have in common. Programs whose results differ need not have anything."""
+        """A key that cells which fail alike share. Each program whose results differ has a key of its own."""
         return self.manner or (str(self.cell) if self.cell.is_scenario else "")
 
 
@@ -130,8 +130,9 @@ def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Col
 def _without_unlike(
     failing: Sequence[FailingCell], suspects: Mapping[CellId, frozenset[str]], own_fail: Collection[str]
 ) -> dict[CellId, frozenset[str]]:
-    """Leave each kernel without failing cells a suspect of cells that fail alike, those of most operators.
+    """Return the suspects, where a kernel without failing cells is one only of cells that fail alike.
 
+    Of several groups of cells that fail alike, it stays a suspect of the one with the most operators.
     Its own cells do not say what is wrong with such a kernel. Callers of which some raise an error and others die have
     little in common besides calls that most operators make.
     """
