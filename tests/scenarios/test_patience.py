@@ -23,12 +23,10 @@ def test_a_process_that_ends_gives_its_code_and_its_output() -> None:
 
 
 def test_a_process_ends_although_one_that_it_started_keeps_its_output_open() -> None:
-    keeper = (
-        "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']).pid)"
-    )
-    code, keeps, _ = run(keeper, 60)
+    start = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    code, keeper, _ = run(f"import subprocess, sys; print({start}.pid)", 60)
     assert code == 0
-    os.kill(int(keeps), signal.SIGKILL)
+    os.kill(int(keeper), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])
