@@ -330,9 +330,9 @@ _QUESTIONS: dict[str, Callable[[str], object]] = {
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
 def questions_initialize_nothing(device: str) -> Results:
-    """A process that asks whether there are devices, and how many, has not initialized one, and gets the answer.
+    """A process that asks whether there are devices, and how many, has not initialized one.
 
-    A tensor on the device initializes it, and changes no answer.
+    It gets the answer. A tensor on the device initializes it, and changes no answer.
     """
     kept = [f"answer of {name}" for name in _QUESTIONS]
     if device == "cpu":

@@ -107,7 +107,10 @@ def a_device_that_is_not_current(device: str) -> Results:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def current_device_is_left(device: str) -> Results:
-    """A function of ``torch.<device>`` or ``torch.accelerator`` does not make the device current that it takes."""
+    """A function of ``torch.<device>`` that takes a device does not make that device the current one.
+
+    Nor does one of ``torch.accelerator``.
+    """
 
     def left(function: Callable[[], Callable[..., Any]]) -> bool:
         with _second_is_current(device) as (first, second):

@@ -107,7 +107,7 @@ OWNERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @scenario(exact=True, area="memory")
 def storages_that_may_grow(device: str) -> Results:
-    """Return whether a storage says that it may grow, and what its size and its first bytes are behind a try."""
+    """A storage says whether it may grow, as CPU's does, and keeps its first bytes, and its size where it may not."""
 
     def grown(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         storage = make(_bytes().to(device)).untyped_storage()
