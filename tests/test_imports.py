@@ -46,7 +46,8 @@ _TABLE = {
     "scenarios": "ambient support torch_versions",
     "plan": "backends contexts corpus inventory layouts ops records scenarios support vocabulary",
     "judging": "ambient backends contexts corpus layouts ops plan records scenarios support torch_versions vocabulary",
-    "explain": "backends contexts corpus inventory judging layouts ops plan records scenarios support vocabulary",
+    "explain": "backends contexts corpus inventory judging layouts ops plan records scenarios support torch_versions"
+    " vocabulary",
     "running": "contexts inventory judging lanes plan records scenarios support torch_versions vocabulary",
     "perf": "backends corpus inventory lanes ops results running support torch_versions vocabulary",
     "doctor": "backends inventory running support torch_versions vocabulary",
