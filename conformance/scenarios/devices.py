@@ -294,29 +294,50 @@ def statistics_add_up(device: str) -> Results:
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
 def forked_process(device: str) -> Results:
-    """A process that is forked after the device was used raises an error, or computes what its parent does."""
+    """A process that is forked after the device was used raises an error, or computes what its parent does.
 
-    def ends() -> bool:
-        if not hasattr(os, "fork"):
-            raise NotOffered("os.fork")
+    What it has of its parent it may let go of.
+    """
+
+    def computes() -> bool:
         torch.ones(4, device=device).sum().item()
-        child = os.fork()
-        if child == 0:
-            right = True
-            with suppress(Exception):  # it may be refused
-                right = torch.ones(4, device=device).sum().item() == 4
-            os._exit(0 if right else 1)
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                return status == 0
-            time.sleep(0.01)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return False
+        return _ends_well(lambda: torch.ones(4, device=device).sum().item() == 4)
 
-    return held(device, {"ends": ends})
+    def lets_go() -> bool:
+        kept = [torch.ones(4, device=device), torch.ones(1 << 20, device=device)]
+        torch.cat(kept).sum().item()
+
+        def free() -> bool:
+            kept.clear()
+            return True
+
+        return _ends_well(free) and len(kept) == 2
+
+    return held(device, {"ends": computes, "lets_go": lets_go})
+
+
+def _ends_well(work: Callable[[], bool]) -> bool:
+    """Return whether a forked process ends as it wants to: its work raises an error or returns true.
+
+    Raises NotOffered without ``os.fork``.
+    """
+    if not hasattr(os, "fork"):
+        raise NotOffered("os.fork")
+    child = os.fork()
+    if child == 0:
+        right = True
+        with suppress(Exception):  # it may be refused
+            right = work()
+        os._exit(0 if right else 1)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
 
 
 #: Questions to torch about devices of a type, which do not use a device.

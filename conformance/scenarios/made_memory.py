@@ -97,3 +97,47 @@ def memory_of_each_way(device: str) -> Results:
         for name, way in WAYS.items()
         for current in (index, 1 - index)
     })  # fmt: skip
+
+
+#: Copies to a device from another one, of a tensor of 2 x SIZE bytes there.
+COPIES: dict[str, Callable[[torch.Tensor, torch.device], torch.Tensor]] = {
+    "dense": lambda x, to: x.to(to),
+    "strided": lambda x, to: x[::2].to(to),
+    "transposed": lambda x, to: x.view(2, -1).t().to(to),
+    "converted": lambda x, to: x.to(to, torch.float32),
+    "expanded": lambda x, to: x[:1].expand(SIZE).to(to),
+    "into_strided": lambda x, to: torch.empty(4 * SIZE, dtype=x.dtype, device=to)[::2].copy_(x),
+}
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def memory_of_other_devices(device: str) -> Results:
+    """What is made on one device, or is copied between two, takes no memory of another one, not even for a moment."""
+
+    def spares(devices: int, work: Callable[[list[torch.device]], object]) -> bool:
+        accelerator(device)
+        count, index = torch.accelerator.device_count(), torch.device(device).index or 0
+        others = [torch.device(f"{torch.device(device).type}:{i}") for i in range(count) if i != index]
+        if len(others) < devices:
+            raise NotOffered(f"{devices + 1} devices")
+        reset, *asked = (
+            named(module_of(device), name)
+            for name in ("reset_peak_memory_stats", "memory_allocated", "max_memory_allocated")
+        )
+        work(others)  # a first call may keep a workspace
+        taken(reset, index)
+        before = [taken(ask, index) for ask in asked]
+        work(others)
+        for other in others[:devices]:
+            torch.accelerator.synchronize(other)
+        return before == [taken(ask, index) for ask in asked]
+
+    def make(name: str, others: list[torch.device]) -> object:
+        return WAYS[name](torch.zeros(SIZE, dtype=torch.uint8, device=others[0]))
+
+    def copy_between(name: str, others: list[torch.device]) -> object:
+        return COPIES[name](torch.zeros(2 * SIZE, dtype=torch.uint8, device=others[0]), others[1])
+
+    made = {name: partial(spares, 1, partial(make, name)) for name in WAYS if name != "from_another_device"}
+    copied = {f"{name}_copy": partial(spares, 2, partial(copy_between, name)) for name in COPIES}
+    return held(device, {**made, **copied})

@@ -58,6 +58,8 @@ def _tensors(device: str) -> dict[str, torch.Tensor]:
         "empty": torch.empty(0, 3, device=device),
         "number": torch.tensor(2.5, device=device),
         "integers": torch.arange(5, device=device),
+        "bytes": torch.arange(7, dtype=torch.uint8, device=device),
+        "bools": torch.arange(5, device=device) > 2,
         "halves": base.half(),
         "bfloats": base.bfloat16(),
         "conjugated": torch.view_as_complex(torch.arange(6.0, device=device).view(3, 2)).conj(),

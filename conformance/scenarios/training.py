@@ -280,6 +280,37 @@ def autocast_of_modules(device: str) -> Results:
     }
 
 
+#: Products of a matrix of 3 x 3 that write a tensor of that size, which they are given.
+_WRITING: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mm": lambda a, out: torch.mm(a, a, out=out),
+    "addmm": lambda a, out: torch.addmm(a.t() * 8, a, a, out=out),
+    "addmm_": lambda a, out: out.fill_(1).addmm_(a, a),
+    "bmm": lambda a, out: torch.bmm(a[None], a[None], out=out[None]),
+    "baddbmm_": lambda a, out: out[None].fill_(1).baddbmm_(a[None], a[None]),
+    "addbmm": lambda a, out: torch.addbmm(a.t() * 8, a[None], a[None], out=out),
+    "mv": lambda a, out: torch.mv(a, a[0], out=out[0]),
+    "addmv_": lambda a, out: out[0].fill_(1).addmv_(a, a[0]),
+}
+
+
+@scenario(exact=True, area="training")
+def autocast_leaves_what_it_is_given(device: str) -> Results:
+    """``torch.autocast`` casts nothing of calls with ``out=`` and of those in place: they write float32.
+
+    https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
+    """
+    kind = _autocasts(device)
+    a = on(device, 1 + torch.arange(9.0).view(3, 3) / 1024)  # of more digits than bfloat16 has
+
+    def written(name: str) -> torch.Tensor:
+        out = torch.zeros(3, 3, device=device)
+        with torch.autocast(kind, dtype=torch.bfloat16):
+            _WRITING[name](a, out)
+        return out
+
+    return {name: offered(partial(written, name)) for name in _WRITING}
+
+
 @scenario(exact=True, area="training")
 def autocast_behind_no_grad(device: str) -> Results:
     """A weight that ``torch.autocast`` casts first under ``torch.no_grad`` and then outside of it has a gradient."""

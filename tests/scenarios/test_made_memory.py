@@ -48,3 +48,19 @@ def test_memory_that_counts_on_the_current_device_is_found(monkeypatch: pytest.M
     found = made_memory.memory_of_each_way("npu:0")
     assert not isinstance(found["way"], NotOffered)
     assert not found["way"]
+
+
+def _staged(x: torch.Tensor, to: torch.device) -> torch.Tensor:
+    return x.to("npu:0").to(to)
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize(("copy", "right"), [(lambda x, to: x.to(to), True), (_staged, False)])
+def test_memory_for_a_moment_of_a_device_that_has_no_part_is_found(
+    copy: Any, right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("refnpu")
+    monkeypatch.setattr(made_memory, "WAYS", {"way": lambda x: copy(x, x.device).clone()})
+    monkeypatch.setattr(made_memory, "COPIES", {"way": copy})
+    found = made_memory.memory_of_other_devices("npu:0")
+    assert {name: bool(one) for name, one in found.items()} == {"way": right, "way_copy": right}

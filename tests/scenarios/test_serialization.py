@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.scenarios.serialization import files_of_other_forms, loaded_without_the_device, places_of_files
+from conformance.scenarios.serialization import (
+    files_of_other_forms,
+    loaded_without_the_device,
+    places_of_files,
+    saved_and_loaded,
+)
 
 pytestmark = pytest.mark.forked  # it runs `backward`
 
@@ -48,6 +53,21 @@ def test_a_file_that_names_a_module_of_the_device_is_found(of_a_device: str, mon
     monkeypatch.setattr(torch.Tensor, "__reduce_ex__", of_the_device)
     with pytest.raises(RuntimeError, match=f"a process without the device: .*{of_a_device}"):
         loaded_without_the_device(OTHER)
+
+
+def test_a_file_that_loses_bytes_behind_the_last_whole_word_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, load = saved_and_loaded("cpu"), torch.load
+
+    def in_words(file: Any, **how: Any) -> Any:
+        found = load(file, **how)
+        for one in found.values():
+            storage = one.untyped_storage()
+            storage[storage.nbytes() // 4 * 4 :] = 0
+        return found
+
+    monkeypatch.setattr(torch, "load", in_words)
+    found = saved_and_loaded("cpu")
+    assert {name for name, one in right.items() if not torch.equal(one, found[name])} >= {"bytes", "bools"}
 
 
 def test_a_file_that_loses_strides_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

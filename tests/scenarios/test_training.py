@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from conformance.scenarios import training
 from conformance.scenarios.model import NotOffered, Results
@@ -30,3 +31,18 @@ def test_a_fused_optimizer_that_torch_refuses_leaves_the_others(monkeypatch: pyt
     found = training.fused_optimizers("cpu")
     assert not_offered(found) == {"sgd_fused", "sgd_fused_scaled"}
     assert len(found) == 2 * len(training.FUSED)
+
+
+def test_autocast_that_casts_what_is_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, mm, addmm_ = training.autocast_leaves_what_it_is_given("cpu"), torch.mm, torch.Tensor.addmm_
+
+    def to_a_copy(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+        return mm(a, b, out=out.clone())
+
+    def rounded(y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return addmm_(y, a.bfloat16().float(), b)
+
+    monkeypatch.setattr(torch, "mm", to_a_copy)
+    monkeypatch.setattr(torch.Tensor, "addmm_", rounded)
+    found = training.autocast_leaves_what_it_is_given("cpu")
+    assert {name for name, one in right.items() if not torch.equal(one, found[name])} == {"mm", "addmm_"}
