@@ -8,11 +8,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from conformance.scenarios.asking import accelerator, module_of, named
-from conformance.scenarios.at_once import run_threads
+from conformance.scenarios.at_once import THREADS, run_threads
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 from conformance.scenarios.new_processes import results_of
-
-THREADS = 4
 
 
 def _event(kind: str) -> bool:
@@ -73,7 +71,7 @@ FIRST: dict[str, Callable[[str], bool]] = {
     "counts": lambda kind: torch.bincount(torch.tensor([2, 0, 2], device=kind)).cpu().tolist() == [1, 0, 2],
 }
 #: What the threads of a process do: all the same, or each something else.
-PROCESSES: dict[str, Sequence[str]] = {
+STARTS: dict[str, Sequence[str]] = {
     **{f"all_{name}": [name] * THREADS for name in ("tensor", "stream")},
     **{f"mixed_{i}": list(FIRST)[i::3] for i in range(3)},
 }
@@ -83,12 +81,12 @@ PROCESSES: dict[str, Sequence[str]] = {
 def first_uses_at_once(device: str) -> Results:
     """Threads that use the device of a new process for the first time, all at once, get what one thread gets."""
     if device == "cpu":
-        return {f"{of}.{i}": torch.tensor(True) for of, names in PROCESSES.items() for i in range(len(names))}
+        return {f"{of}.{i}": torch.tensor(True) for of, names in STARTS.items() for i in range(len(names))}
     accelerator(device)
     kind = torch.device(device).type
     lacking = {name: why for name in FIRST if (why := _refused(name, kind))}
     results: Results = {}
-    for of, names in PROCESSES.items():
+    for of, names in STARTS.items():
         tried = [i for i, name in enumerate(names) if name not in lacking]
         (found,) = results_of(device, work_at_once, [(kind, [names[i] for i in tried])]) if tried else [{}]
         right = dict(zip(tried, found.values(), strict=True))

@@ -12,11 +12,9 @@ from functools import partial
 import torch
 
 from conformance.scenarios.asking import accelerator, another, held, module_of, named, on_device
-from conformance.scenarios.device_names import taken
+from conformance.scenarios.device_names import SIZE, taken
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.serialization import reloaded
-
-SIZE = 1 << 20  # bytes of what is made
 
 #: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there. No gradients are among them:
 #: a thread of torch frees what it computed with when ``backward`` has returned.

@@ -137,7 +137,7 @@ def mapped_file(device: str) -> Results:
 
 
 #: Forms of a file, and ways to read it: what :func:`torch.save` and :func:`torch.load` take, and the wanted place.
-FORMS: dict[str, tuple[dict[str, Any], Callable[[str], dict[str, Any]], str | None]] = {
+FILES: dict[str, tuple[dict[str, Any], Callable[[str], dict[str, Any]], str | None]] = {
     "older": ({"_use_new_zipfile_serialization": False}, lambda _: {}, None),
     "older_to_cpu": ({"_use_new_zipfile_serialization": False}, lambda _: {"map_location": "cpu"}, "cpu"),
     "protocol_3": ({"pickle_protocol": 3}, lambda _: {"weights_only": False}, None),
@@ -158,7 +158,7 @@ def files_of_other_forms(device: str) -> Results:
     before = _tensors(device)
     results: Results = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, (saving, reading, where) in FORMS.items():
+        for name, (saving, reading, where) in FILES.items():
             file = Path(folder) / name
             try:
                 torch.save(before, file, **saving)

@@ -73,7 +73,7 @@ def test_a_script_of_a_dtype_that_cpu_lacks_computes_in_a_wider_one(plan: Plan, 
     found = repro.find(plan, case_id(plan, "pointwise_unary", overload, "float16", "contiguous"))
     text = repro.script(plan, replace(found, sample=replace(found.sample, dtypes=("float32",))))
     assert "CPU lacks the op in float16, computes in float32, and rounds." in text
-    assert "wider=True)" in text
+    assert "wider=True" in text
     names: dict[str, Any] = {}
     exec(compile(text.partition("if __name__")[0], "repro", "exec"), names)
     computed_in = []

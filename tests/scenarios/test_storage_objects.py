@@ -57,6 +57,7 @@ def test_a_storage_on_the_current_device_in_place_of_the_named_one_is_found(monk
     assert result.tolist() == [False, 12, *[3] * 12]
 
 
+@pytest.mark.forked  # it computes a gradient
 def test_storages_that_may_not_grow_and_those_that_only_say_so_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     program = storage_objects.storages_that_may_grow
     assert not different(program, lambda: None)
