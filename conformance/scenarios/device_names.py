@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import torch
 
 from conformance.scenarios.asking import accelerator, held, module_of, named, on_device
-from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, reloaded, scenario
 
 SECOND = 1  # the device that is named while another one is current
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
@@ -126,20 +125,12 @@ ASKED: dict[str, Asked] = {
 }  # fmt: skip
 
 
-def _loaded(there: str) -> torch.Tensor:
-    file = BytesIO()
-    torch.save(torch.ones(2), file)
-    file.seek(0)
-    found: torch.Tensor = torch.load(file, map_location=there)
-    return found
-
-
 #: Calls with the name of a device. Each must raise if the device does not exist.
 REFUSED: dict[str, Callable[[str], object]] = {
     "torch.empty": lambda there: torch.empty(2, device=there),
     "to": lambda there: torch.ones(2).to(there),
     "to_from_another_device": lambda there: torch.ones(2, device=there.partition(":")[0]).to(there),
-    "load": _loaded,
+    "load": lambda there: reloaded(torch.ones(2), map_location=there),
     "set_device_index": lambda there: torch.accelerator.set_device_index(torch.device(there).index),
     "set_device": lambda there: named(module_of(there), "set_device")(torch.device(there).index),
     "Stream": torch.Stream,

@@ -313,7 +313,7 @@ def forked_process(device: str) -> Results:
 
         return _ends_well(free) and len(kept) == 2
 
-    return held(device, {"ends": computes, "lets_go": lets_go})
+    return held(device, {"computes": computes, "lets_go": lets_go})
 
 
 def _ends_well(work: Callable[[], bool]) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 
 import torch
 
 from conformance.scenarios.asking import accelerator, module_of, named
 from conformance.scenarios.at_once import THREADS, run_threads
-from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, reloaded, scenario
 from conformance.scenarios.new_processes import results_of
 
 
@@ -21,10 +20,7 @@ def _event(kind: str) -> bool:
 
 
 def _loaded(kind: str) -> bool:
-    file = io.BytesIO()
-    torch.save(torch.arange(3.0), file)
-    file.seek(0)
-    return bool(torch.load(file, map_location=kind).cpu().tolist() == [0, 1, 2])
+    return bool(reloaded(torch.arange(3.0), map_location=kind).cpu().tolist() == [0, 1, 2])
 
 
 def _gradient(kind: str) -> bool:

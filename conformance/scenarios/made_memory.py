@@ -13,11 +13,8 @@ import torch
 
 from conformance.scenarios.asking import accelerator, another, held, module_of, named, on_device
 from conformance.scenarios.device_names import SIZE, taken
-from conformance.scenarios.model import NotOffered, Results, scenario
-from conformance.scenarios.serialization import reloaded
+from conformance.scenarios.model import NotOffered, Results, reloaded, scenario
 
-#: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there. No gradients are among them:
-#: a thread of torch frees what it computed with when ``backward`` has returned.
 Way = Callable[[torch.Tensor], "torch.Tensor | torch.UntypedStorage"]
 
 
@@ -26,6 +23,8 @@ def _moved_module(x: torch.Tensor) -> torch.Tensor:
     return module.to(x.device).weight
 
 
+#: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there. No gradients are among them:
+#: a thread of torch frees what it computed with when ``backward`` has returned.
 WAYS: dict[str, Way] = {
     "empty": lambda x: torch.empty(SIZE, dtype=x.dtype, device=x.device),
     "empty_strided": lambda x: torch.empty_strided((1 << 10, 1 << 10), (1, 1 << 10), dtype=x.dtype, device=x.device),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -101,6 +102,14 @@ def offered(result: Callable[[], torch.Tensor]) -> torch.Tensor | NotOffered:
 def first_line(e: BaseException) -> str:
     """Return the first line of an error's message."""
     return next(iter(str(e).strip().splitlines()), type(e).__name__)
+
+
+def reloaded(value: Any, **how: Any) -> Any:
+    """Return a value that was saved and loaded. ``how``: arguments of :func:`torch.load`."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, **how)
 
 
 def on(device: str, tensor: torch.Tensor) -> torch.Tensor:

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from conformance.scenarios.asking import another
-from conformance.scenarios.model import NotOffered, Results, offered, scenario
-from conformance.scenarios.serialization import reloaded
+from conformance.scenarios.model import NotOffered, Results, offered, reloaded, scenario
 
 STEPS = 3
 #: Optimizers and settings of theirs, besides those of :mod:`conformance.scenarios.training`.

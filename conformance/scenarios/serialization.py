@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import io
 import os
 import pickle
 import subprocess
@@ -19,19 +18,11 @@ import torch
 
 from conformance.scenarios import patience
 from conformance.scenarios.asking import accelerator, another, held
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, reloaded, scenario
 
 SECONDS = 120.0  # that a new process may take, most of which go to importing torch
 #: What torch reads: by default it imports installed backends.
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-
-
-def reloaded(value: Any, **how: Any) -> Any:
-    """Return a value that was saved and loaded. ``how``: arguments of :func:`torch.load`."""
-    file = io.BytesIO()
-    torch.save(value, file)
-    file.seek(0)
-    return torch.load(file, **how)
 
 
 def _facts(before: torch.Tensor, after: torch.Tensor, place: torch.device | None) -> torch.Tensor:

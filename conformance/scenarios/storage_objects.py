@@ -10,8 +10,7 @@ from functools import partial
 import torch
 
 from conformance.scenarios.exchange import exchanged
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
-from conformance.scenarios.serialization import reloaded
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, reloaded, scenario
 
 SIZE = 12  # bytes
 

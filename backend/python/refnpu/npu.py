@@ -102,7 +102,7 @@ class device:  # noqa: N801  # torch.cuda.device and its like are spelt so
 
     def __init__(self, device: Device | None) -> None:
         self._index = -1 if device is None else device_index(device)
-        self._previous = current_device()
+        self._previous = current_device() if _C.fault("device_block_restores_where_made") else -1
 
     def __enter__(self) -> None:
         if not _C.fault("device_block_restores_where_made"):
