@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +16,9 @@ from conformance.scenarios.busy_streams import LACKING, synchronize
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 SIZE = 512  # rows of the matrices that keep a device busy
-LONG = 0.15  # seconds of a wait that another thread has to notice
+LONG = 0.15  # seconds of a wait; for half of them no thread that is let run is silent
 MOST = 1 << 14  # calls that are tried to make a wait so long
-ATTEMPTS = 3  # a wait in which no other thread runs may be the machine's doing, but not each time
+ATTEMPTS = 5  # a wait in which no other thread runs may be the machine's doing, but not each time
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
@@ -65,21 +66,21 @@ def others_run(device: str, calls: int, way: Callable[[torch.Tensor], Callable[[
             wait = way(_multiplied(device, calls))
             begun, start = len(ticks), time.monotonic()
             wait()
-            noticed, waited = len(ticks) - begun, time.monotonic() - start
-        if noticed > 1 or waited < LONG / 2:
+            times = [start, *ticks[begun:], time.monotonic()]
+        if max(later - earlier for earlier, later in itertools.pairwise(times)) < LONG / 2:
             return True
     return not calls
 
 
 @contextmanager
-def _ticking() -> Iterator[list[None]]:
-    """Run a thread that makes a list longer each millisecond, as far as it is let."""
-    ticks: list[None] = []
+def _ticking() -> Iterator[list[float]]:
+    """Run a thread that writes down the time each millisecond, as far as it is let."""
+    ticks: list[float] = []
     ended = Event()
 
     def tick() -> None:
         while not ended.wait(0.001):
-            ticks.append(None)
+            ticks.append(time.monotonic())
 
     thread = Thread(target=tick)
     thread.start()
