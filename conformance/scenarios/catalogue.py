@@ -15,6 +15,7 @@ from conformance.scenarios import (
     device_names,
     devices,
     distributed,
+    distributions,
     drawn_collectives,
     endings,
     exchange,
@@ -48,6 +49,7 @@ from conformance.scenarios import (
     profiling,
     python_values,
     queries,
+    scripted,
     seeding,
     sequences,
     serialization,
@@ -56,10 +58,12 @@ from conformance.scenarios import (
     storages,
     stream_handles,
     streams,
+    subclasses,
     subgroups,
     threads,
     training,
     transfers,
+    transforms,
     user_kernels,
     user_ops,
     waits,
@@ -71,12 +75,13 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     at_once, attention_kernels, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder,
-    defaults, device_names, devices, distributed, drawn_collectives, endings, exchange, exporting, first_uses,
-    flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles, hidden_devices,
-    importing, loading, long_draws, made_memory, masks, memory_needed, memory_numbers, millions, model_parallel,
-    module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel, profiling,
-    python_values, queries, seeding, sequences, serialization, sharing, storage_objects, storages, stream_handles,
-    streams, subgroups, threads, training, transfers, user_kernels, user_ops, waits, walks,
+    defaults, device_names, devices, distributed, distributions, drawn_collectives, endings, exchange, exporting,
+    first_uses, flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles,
+    hidden_devices, importing, loading, long_draws, made_memory, masks, memory_needed, memory_numbers, millions,
+    model_parallel, module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel,
+    profiling, python_values, queries, scripted, seeding, sequences, serialization, sharing, storage_objects,
+    storages, stream_handles, streams, subclasses, subgroups, threads, training, transfers, transforms,
+    user_kernels, user_ops, waits, walks,
 )  # fmt: skip
 
 
