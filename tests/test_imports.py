@@ -92,7 +92,7 @@ OTHER_MODULES_WITHOUT_TORCH = {
 MAY_NAME_TORCH_PRIVATES = (
     "inventory", "torch_versions", "torch_versions.compilers", "torch_versions.compiler_tools",
     "torch_versions.device_tests", "corpus.record",
-    "explain.both_sides", "contexts.fake",
+    "explain.both_sides", "contexts.fake", "scenarios.subclasses",
 )  # fmt: skip
 
 

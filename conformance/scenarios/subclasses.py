@@ -17,24 +17,21 @@ _X = torch.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]])
 
 
 class Halved(torch.Tensor):
-    """A tensor that is kept as another one, which is half of it, and computes by it."""
+    """A tensor that computes by another one, which is half of it. Its own memory holds NaN."""
 
     half: torch.Tensor
 
-    @staticmethod
-    def __new__(cls: type[Halved], half: torch.Tensor) -> Halved:
-        made: Halved = torch.Tensor._make_wrapper_subclass(  # noqa: SLF001  # no other way is documented
-            cls, half.shape, strides=half.stride(), dtype=half.dtype, device=half.device,
-            requires_grad=half.requires_grad,
-        )  # fmt: skip
-        made.half = half.detach()
+    @classmethod
+    def of(cls, half: torch.Tensor) -> Halved:
+        made: Halved = torch.full_like(half, torch.nan).as_subclass(cls)
+        made.half = half
         return made
 
     @classmethod
     def __torch_dispatch__(cls, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         whole = tree_map_only(Halved, lambda t: t.half * 2, (args, kwargs or {}))
         result = op(*whole[0], **whole[1])
-        return tree_map_only(torch.Tensor, lambda t: cls(t / 2) if t.is_floating_point() else t, result)
+        return tree_map_only(torch.Tensor, lambda t: cls.of(t / 2) if t.is_floating_point() else t, result)
 
 
 class Labelled(torch.Tensor):
@@ -73,7 +70,7 @@ def _computed(x: torch.Tensor) -> torch.Tensor:
 
 
 def _halved(device: str) -> Halved:
-    return Halved(on(device, _X / 2))
+    return Halved.of(on(device, _X / 2))
 
 
 def gradient_of(x: torch.Tensor) -> torch.Tensor:
@@ -93,7 +90,7 @@ OF_HALVED: dict[str, Callable[[str], torch.Tensor]] = {
     "copied": lambda device: _halved(device).detach().clone(),
     "view": lambda device: _halved(device).t()[1:],
     "sent_to_the_host": lambda device: _halved(device).to("cpu"),
-    "sent_to_the_device": lambda device: _computed(Halved(_X / 2).to(device)),
+    "sent_to_the_device": lambda device: _computed(Halved.of(_X / 2).to(device)),
     "made_alike": lambda device: torch.ones_like(_halved(device)),
     "converted": lambda device: _halved(device).double(),
     "written": lambda device: on(device, torch.zeros(2, 3)).copy_(_halved(device)),
