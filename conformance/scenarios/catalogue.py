@@ -53,6 +53,7 @@ from conformance.scenarios import (
     seeding,
     sequences,
     serialization,
+    shared_memory,
     sharing,
     storage_objects,
     storages,
@@ -79,9 +80,9 @@ MODULES = (
     first_uses, flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles,
     hidden_devices, importing, loading, long_draws, made_memory, masks, memory_needed, memory_numbers, millions,
     model_parallel, module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel,
-    profiling, python_values, queries, scripted, seeding, sequences, serialization, sharing, storage_objects,
-    storages, stream_handles, streams, subclasses, subgroups, threads, training, transfers, transforms,
-    user_kernels, user_ops, waits, walks,
+    profiling, python_values, queries, scripted, seeding, sequences, serialization, shared_memory, sharing,
+    storage_objects, storages, stream_handles, streams, subclasses, subgroups, threads, training, transfers,
+    transforms, user_kernels, user_ops, waits, walks,
 )  # fmt: skip
 
 

@@ -43,7 +43,8 @@ def _number(value: Any) -> list[int]:
         return [3, *_number(value.real), *_number(value.imag)]
     if isinstance(value, float):
         return [2, int(torch.tensor(value, dtype=torch.float64).view(torch.int64))] if value == value else [2, -1]
-    return [int(not isinstance(value, bool)), value - (1 << 64) if value >= 1 << 63 else value]
+    kind = 0 if isinstance(value, bool) else 4 if value < 0 else 1
+    return [kind, value - (1 << 64) if value >= 1 << 63 else value]
 
 
 def _read(form: Callable[[str, torch.Tensor], list[Any]], device: str, values: torch.Tensor) -> torch.Tensor:

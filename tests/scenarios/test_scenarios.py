@@ -472,11 +472,17 @@ def test_the_rest_is_compared_where_a_part_is_not_offered(monkeypatch: pytest.Mo
     assert observe(plan, "masks:made").status is Status.FAIL
 
 
+def _signed(value: Any) -> Any:
+    """Return a whole number as one whose 64 bits were read with a sign."""
+    return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else value
+
+
 @pytest.mark.parametrize(
     ("broken", "name"),
     [
         ({"item": lambda tensor: 0}, "handles:items"),
         ({"tolist": lambda tensor: [0] * len(tensor)}, "handles:items"),
+        ({"item": lambda tensor: _signed(tensor.tolist())}, "handles:items"),
         ({"untyped_storage": None}, "handles:tensors_swapped"),
     ],
 )

@@ -1,0 +1,131 @@
+"""Tensors that share memory: copies between views of one storage, and clones that copy when one of both is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario
+
+Views = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+#: Two views of one storage, which lie on the same bytes or share none: what is written, and what is copied there.
+VIEWS: dict[str, Views] = {
+    "integers_of_floats": lambda x: (x.view(torch.int32), x),
+    "floats_of_integers": lambda x: (x.view(torch.float32), x.view(torch.int32)),
+    "halves_of_short_integers": lambda x: (x.view(torch.float16), x.view(torch.int16)),
+    "bytes_with_a_sign": lambda x: (x.view(torch.int8), x.view(torch.uint8)),
+    "long_integers_of_doubles": lambda x: (x.view(torch.int64), x.view(torch.float64)),
+    "conjugate": lambda x: (x.view(torch.complex64), x.view(torch.complex64).conj()),
+    "negated": lambda x: (x.view(torch.complex64).imag, x.view(torch.complex64).conj().imag),
+    "a_part_of_it": lambda x: (x.view(4, 8)[1:3].view(torch.int32), x.view(4, 8)[1:3]),
+    "columns": lambda x: (x.view(4, 8)[:, 2:6].view(torch.int32), x.view(4, 8)[:, 2:6]),
+    "the_first_half": lambda x: (x[16:], x[:16]),
+    "the_second_half": lambda x: (x[:16].view(torch.int32), x[16:]),
+    "in_turns": lambda x: (x[::2], x[1::2]),
+    "rows_to_columns": lambda x: (x.view(4, 8)[:, :4].t()[:2], x.view(4, 8)[:2, 4:]),
+    "wider_from_behind": lambda x: (x[:16].view(torch.float64), x[24:]),
+    "expanded": lambda x: (x.view(4, 8)[1:], x.view(4, 8)[0].expand(3, 8)),
+    "itself": lambda x: (x, x.view_as(x)),
+}
+
+
+@scenario(exact=True, area="memory")
+def copied_within_a_storage(device: str) -> Results:
+    """A copy between two views of one storage converts, conjugates and moves as it does between two storages."""
+
+    def copied(views: Views) -> torch.Tensor:
+        x = on(device, torch.arange(32.0) * 3 - 7)
+        target, source = views(x)
+        target.copy_(source)
+        return x.view(torch.int32)
+
+    return {name: offered(partial(copied, views)) for name, views in VIEWS.items()}
+
+
+def _lazily(x: torch.Tensor) -> torch.Tensor:
+    """Return a clone whose memory is copied when it or the original is written. Raises NotOffered."""
+    try:
+        return x._lazy_clone()  # noqa: SLF001  # it has no other name
+    except RuntimeError as e:
+        raise NotOffered(first_line(e)) from e
+
+
+_Both = tuple[torch.Tensor, torch.Tensor]
+
+
+def _written(write: Callable[[torch.Tensor], object], x: torch.Tensor) -> _Both:
+    clone = _lazily(x)
+    write(clone)
+    return x, clone
+
+
+def _original_written(write: Callable[[torch.Tensor], object], x: torch.Tensor) -> _Both:
+    clone = _lazily(x)
+    write(x)
+    return x, clone
+
+
+def _clone_of_a_part(write: Callable[[torch.Tensor], object], x: torch.Tensor) -> _Both:
+    clone = _lazily(x.view(8, 8)[2:6])
+    write(clone.view(-1))
+    return x, clone
+
+
+def _clone_of_a_clone(write: Callable[[torch.Tensor], object], x: torch.Tensor) -> _Both:
+    first = _lazily(x)
+    second = _lazily(first)
+    write(first)
+    return torch.cat([x, first]), second
+
+
+def _clone_that_is_left(write: Callable[[torch.Tensor], object], x: torch.Tensor) -> _Both:
+    clone = _lazily(x)
+    x = x.new_zeros(1)
+    write(clone)
+    return x, clone
+
+
+#: Who is written while a clone has not been copied.
+CLONES: dict[str, Callable[[Callable[[torch.Tensor], object], torch.Tensor], _Both]] = {
+    "clone": _written,
+    "original": _original_written,
+    "clone_of_a_part": _clone_of_a_part,
+    "clone_of_a_clone": _clone_of_a_clone,
+    "clone_that_is_left": _clone_that_is_left,
+}
+#: How it is written.
+WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "whole": lambda x: x.add_(0.5),
+    "element": lambda x: x[3].fill_(-1),
+    "part": lambda x: x[5:9].zero_(),
+    "by_an_index": lambda x: x.index_fill_(0, torch.tensor([1, 7], device=x.device), 9.0),
+    "by_a_mask": lambda x: x.masked_fill_(x > 20, -2.0),
+    "from_the_host": lambda x: x[:8].copy_(torch.arange(8.0) - 100),
+    "from_another": lambda x: x[2:].copy_(torch.ones(1, device=x.device).expand(x.numel() - 2)),
+    "as_a_result": lambda x: torch.mul(x, 2, out=x),
+    "by_bytes": lambda x: x.view(torch.int32).add_(1),
+    "by_its_storage": lambda x: x.untyped_storage().fill_(0),
+    "of_a_list": lambda x: torch._foreach_add_([x[:4], x[4:8]], 1.0),  # it has no other name
+}
+
+
+SIZES = (1, 3, 7, 13, 61, 515, 4099, 65_537)  # bytes of a clone, which are no whole words
+
+
+@scenario(exact=True, area="memory")
+def cloned_when_written(device: str) -> Results:
+    """A lazy clone and its original do not see each other's writes, and what is not written stays."""
+
+    def made(clone: str, write: str) -> torch.Tensor:
+        original, other = CLONES[clone](WRITES[write], on(device, torch.arange(64.0)))
+        return torch.cat([original.flatten(), other.flatten()])
+
+    def of_bytes(size: int) -> torch.Tensor:
+        x = on(device, (torch.arange(size) % 251 + 1).to(torch.uint8))
+        return torch.cat(_written(lambda clone: clone[:1].fill_(99), x))
+
+    calls = {f"{clone}.{write}": partial(made, clone, write) for clone in CLONES for write in WRITES}
+    return {name: offered(call) for name, call in (calls | {f"{n}_bytes": partial(of_bytes, n) for n in SIZES}).items()}
