@@ -40,6 +40,7 @@ _LOG_READ = 1 << 20  # bytes of a child's stderr that are read
 _LOG_KEPT = 20_000  # characters that are kept: libc's message and the innermost frames come first
 _LOG_MOST = 16 << 20  # bytes that a child's output may take on the disk
 _TICK = 0.2  # seconds between two looks at that
+_STACK_S = 10.0  # seconds that a child may take to write its stack, also where others keep the processors busy
 _PR_SET_PDEATHSIG = 1
 
 
@@ -180,9 +181,12 @@ class Child:
         return data
 
     def _hung(self, timeout: float) -> Hang:
-        """Let the child write its Python stack, wait a moment, and kill it."""
+        """Have the child write its Python stack and end by that, and kill it if it does not."""
         os.kill(self.pid, signal.SIGUSR1)
-        time.sleep(0.2)
+        if self._ended >= 0:
+            ready([self._ended], _STACK_S)
+        else:
+            time.sleep(0.2)
         os.kill(self.pid, signal.SIGKILL)
         self._reap()
         return Hang(timeout, self._said()[:_LOG_KEPT])
@@ -279,7 +283,8 @@ def _settle(log: int) -> None:
     sanitizers.report_to(2)
     sys.stdout = sys.stderr = os.fdopen(os.dup(log), "w")
     faulthandler.enable(sys.stderr, all_threads=False)
-    faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True)
+    # After the stack comes the signal's default, which ends the process: the parent sees that the stack is complete.
+    faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True, chain=True)
 
 
 def remove_directories(parent: int) -> None:

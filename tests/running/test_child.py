@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from conformance.running.child import BROKEN, Child, Death, Hang
+from tests.hangs import Hangs
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,8 +58,6 @@ def serve(request: Any) -> dict[str, Any]:
     if request == "abort":
         os.write(2, b"free(): invalid pointer\n")
         os.abort()
-    if request == "sleep":
-        time.sleep(60)
     if request == "raise":
         raise ValueError("of the suite's own making")
     if isinstance(request, str) and request in ENDS:
@@ -115,11 +114,36 @@ def test_the_reply_of_a_dead_child_has_its_stderr_and_python_stack(child: Child)
     assert "in serve" in reply.log
 
 
-def test_a_child_that_hangs_is_stopped_and_its_python_stack_is_kept(child: Child) -> None:
-    reply = child.ask("sleep", 0.5)
+def test_a_child_that_hangs_is_stopped_and_its_python_stack_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = Child(Hangs(tmp_path, monkeypatch).hang)
+    reply = child.ask("x", 0.5)
     assert isinstance(reply, Hang)
     assert reply.seconds == 0.5
-    assert "in serve" in reply.log
+    assert "in hang" in reply.log
+    assert "in live" in reply.log
+    child.close()
+
+
+def test_the_stack_of_a_child_that_hangs_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where others keep the processors busy, a child needs a while to write it."""
+    child = Child(Hangs(tmp_path, monkeypatch).hang)
+    kill, slow = os.kill, list[threading.Timer]()
+
+    def slowed(pid: int, number: int) -> None:
+        if number == signal.SIGUSR1:
+            kill(pid, signal.SIGSTOP)
+            slow.append(threading.Timer(1.0, kill, (pid, signal.SIGCONT)))
+            slow[0].start()
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "kill", slowed)
+    reply = child.ask("x", 0.5)
+    slow[0].join()
+    assert isinstance(reply, Hang)
+    assert "in live" in reply.log
+    child.close()
 
 
 def test_an_exception_of_the_suite_in_a_child_is_marked_as_broken(child: Child) -> None:
