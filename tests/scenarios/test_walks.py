@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,6 +20,7 @@ from conformance.scenarios import walk_devices, walk_tensors, walks
 from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, RECORD_STREAM, NotPossible, Order, State, Step
 from conformance.vocabulary import Status
+from tests.hangs import Hangs
 from tests.scenarios.test_scenarios import observe, planned, said
 
 AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes", "ops")
@@ -154,16 +154,13 @@ def dying(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def hanging(*_: object) -> None:
-    time.sleep(600)
-
-
-@pytest.mark.parametrize(("ends", "status"), [(dying, Status.CRASH), (hanging, Status.TIMEOUT)])
+@pytest.mark.parametrize("status", [Status.CRASH, Status.TIMEOUT])
 def test_a_walk_in_which_the_process_ends_is_known_up_to_that_line(
-    ends: Any, status: Status, testing: Any, monkeypatch: pytest.MonkeyPatch
+    status: Status, testing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.npu, "set_device", ends)
-    found = observe(planned("refnpu"), "walks:devices_and_streams", timeout=4)
+    hanging = Hangs(tmp_path, monkeypatch).hang
+    monkeypatch.setattr(torch.npu, "set_device", dying if status is Status.CRASH else hanging)
+    found = observe(planned("refnpu"), "walks:devices_and_streams")
     (failure,) = found.failures
     assert found.status is status
     assert failure.death
@@ -171,9 +168,11 @@ def test_a_walk_in_which_the_process_ends_is_known_up_to_that_line(
     assert failure.death.lines[-1] in said(found)
 
 
-def test_a_walk_that_leaves_work_without_an_end_is_known(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks.Walker, "_restore", hanging)  # it waits for all devices
-    (failure,) = observe(planned("refnpu"), "walks:devices_and_streams", timeout=2).failures
+def test_a_walk_that_leaves_work_without_an_end_is_known(
+    testing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walks.Walker, "_restore", Hangs(tmp_path, monkeypatch).hang)  # it waits for all devices
+    (failure,) = observe(planned("refnpu"), "walks:devices_and_streams").failures
     assert failure.death
     assert "torch.accelerator.set_device_index(0)" in failure.death.lines
 
