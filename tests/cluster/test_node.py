@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -82,8 +83,10 @@ def test_a_task_that_may_not_begin_starts_nothing(order: Order) -> None:
 
 def test_a_stop_interrupts_pytest_and_its_last_records_are_sent(order: Order) -> None:
     mail = Mail(goes_on=False)
-    closing = "\ntry:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    journal.write('ord\\n')\n    sys.exit(2)"
-    assert run(order, JOURNAL + closing, mail).state is State.STOPPED
+    # The interruption may come as soon as the lines are there, so that they are written where it is handled.
+    writing = textwrap.indent(JOURNAL + "time.sleep(600)\n", "    ")
+    closing = "except KeyboardInterrupt:\n    journal.write('ord\\n')\n    sys.exit(2)"
+    assert run(order, f"try:{writing}{closing}", mail).state is State.STOPPED
     assert mail.lines == ["the manifest", "a record", "half a record"]
 
 

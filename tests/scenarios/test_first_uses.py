@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -28,16 +29,19 @@ def test_threads_that_all_get_what_one_gets_are_right() -> None:
 
 
 def test_a_device_that_calls_itself_initialized_before_it_is_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, done = list[bool](), list[bool]()
+    first, others, done = threading.Lock(), threading.Semaphore(0), threading.Event()
 
-    def first(_: str) -> bool:
-        if not begun:
-            begun.append(True)
-            time.sleep(0.2)
-            done.append(True)
-        return bool(done)
+    def initialized(_: str) -> bool:
+        if not first.acquire(blocking=False):
+            found = done.is_set()
+            others.release()
+            return found
+        for _ in range(3):
+            others.acquire()
+        done.set()
+        return True
 
-    monkeypatch.setitem(first_uses.FIRST, "tensor", first)
+    monkeypatch.setitem(first_uses.FIRST, "tensor", initialized)
     assert sorted(right(["tensor"] * 4)) == [False] * 3 + [True]
 
 
