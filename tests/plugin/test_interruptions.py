@@ -25,17 +25,36 @@ COMMAND = (
 
 PATIENCE = 300  # seconds
 
-# Holds a run back after 30 cells until it may go on, so that no test depends on when it interrupts the run.
+# Holds a run back after 30 cells, so that no test depends on when it interrupts the run.
 HELD = """
-import pathlib, time
+import time
 
 cells = 0
 
 def pytest_runtest_logreport():
     global cells
     cells += 1
-    while cells > 30 and not pathlib.Path("go_on").exists():
+    while cells > 30:
         time.sleep(0.01)
+"""
+
+# Stops one child for good in the middle of a cell, and leaves the numbers of its worker and of itself.
+STOPPED = """
+import contextlib, os, pathlib, signal
+from conformance.running.cell_runner import CellRunner
+
+run, place, cells = CellRunner.run, pathlib.Path.cwd() / "stopped", 0
+
+def stopping(*given, **others):
+    global cells
+    cells += 1
+    if cells > 10:
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(f"{os.getppid()} {os.getpid()}")
+            os.kill(os.getpid(), signal.SIGSTOP)
+    return run(*given, **others)
+
+CellRunner.run = stopping
 """
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
@@ -44,11 +63,12 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="fi
 class Run:
     """A run in a directory of its own."""
 
-    def __init__(self, directory: Path, *arguments: str, largest_file: int = 0, held: bool = False) -> None:
+    def __init__(self, directory: Path, *arguments: str, largest_file: int = 0, plugin: str = "") -> None:
+        """``plugin``: the text of one."""
         self.directory = directory
-        (directory / "held.py").write_text(HELD)
-        if held:
-            arguments = ("-p", "held", *arguments)
+        if plugin:
+            (directory / "of_the_run.py").write_text(plugin)
+            arguments = ("-p", "of_the_run", *arguments)
         self._said = directory / "said"
         with self._said.open("wb") as output:
             self._process = forked_runs.start((*COMMAND, *arguments), directory, output)
@@ -65,8 +85,15 @@ class Run:
             time.sleep(0.02)
         raise AssertionError(f"no {cells} cells were observed: {self.end()}")
 
-    def go_on(self) -> None:
-        (self.directory / "go_on").touch()
+    def in_the_middle_of_a_cell(self) -> tuple[int, int]:
+        """Wait until a child is stopped. Return its worker, which waits for it and has told of all cells before."""
+        deadline = time.monotonic() + PATIENCE
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if (found := self.directory / "stopped").is_symlink():
+                worker, child = map(int, str(found.readlink()).split())
+                return worker, child
+            time.sleep(0.02)
+        raise AssertionError(f"no child was stopped: {self.end()}")
 
     def end(self) -> tuple[int, str]:
         """(exit code, what it said)."""
@@ -108,7 +135,7 @@ def same(directory: Path, whole: dict[str, Any]) -> bool:
 def test_resume_completes_a_killed_run_without_repeating_cells(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]
 ) -> None:
-    run = Run(tmp_path, *workers, held=True).after(20)
+    run = Run(tmp_path, *workers, plugin=HELD).after(20)
     children = descendants(run.pid)
     os.kill(run.pid, signal.SIGKILL)
     run.end()
@@ -123,16 +150,6 @@ def test_resume_completes_a_killed_run_without_repeating_cells(
     after = [o.cell for o in store.read(lane(tmp_path)).observations]
     assert after[: len(before)] == before
     assert len(set(after)) == len(after)
-
-
-def in_the_middle_of_a_cell(run: Run) -> tuple[int, int]:
-    """A worker of a run that was held, and its child that has been stopped, so that the worker waits for it."""
-    worker = next(p for p in descendants(run.pid) if descendants(p))
-    child = descendants(worker)[0]
-    os.kill(child, signal.SIGSTOP)
-    run.go_on()
-    time.sleep(1)  # what the worker has told of is on its way
-    return worker, child
 
 
 def gone(processes: list[int]) -> bool:
@@ -180,7 +197,7 @@ def test_an_interruption_of_a_run_that_closes_changes_nothing(tmp_path: Path, wh
 
 
 def test_a_run_with_other_options_neither_resumes_nor_destroys_a_run(tmp_path: Path) -> None:
-    run = Run(tmp_path, held=True).after(20)
+    run = Run(tmp_path, plugin=HELD).after(20)
     os.kill(run.pid, signal.SIGINT)
     code, said = run.end()
     assert code == Exit.INTERRUPTED, said
@@ -202,8 +219,8 @@ def test_a_run_with_other_options_neither_resumes_nor_destroys_a_run(tmp_path: P
 def test_a_killed_worker_loses_one_cell_which_resume_runs(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...], said: str
 ) -> None:
-    run = Run(tmp_path, *workers, held=True).after(20)
-    worker, child = in_the_middle_of_a_cell(run)
+    run = Run(tmp_path, *workers, plugin=STOPPED)
+    worker, child = run.in_the_middle_of_a_cell()
     os.kill(worker, signal.SIGKILL)
     assert gone([worker, child])
     code, output = run.end()
@@ -218,8 +235,8 @@ def test_a_killed_worker_loses_one_cell_which_resume_runs(
 
 
 def test_a_killed_child_is_a_crash_of_its_case_and_other_cells_run(tmp_path: Path, whole: dict[str, Any]) -> None:
-    run = Run(tmp_path, held=True).after(20)
-    _, child = in_the_middle_of_a_cell(run)
+    run = Run(tmp_path, plugin=STOPPED)
+    _, child = run.in_the_middle_of_a_cell()
     os.kill(child, signal.SIGKILL)
     code, said = run.end()
     assert code == Exit.CELLS_FAILED, said

@@ -44,7 +44,7 @@ def test_calls_of_threads_that_share_nothing_are_right(kind: str, tmp_path: Path
 
 
 class _Shared(Generic[Kept]):
-    """What calls of all threads keep in one place. The first call waits until another thread has put something there."""
+    """What calls of all threads keep in one place. The first call waits until another thread has used the place."""
 
     def __init__(self) -> None:
         self._kept, self._changed = list[Kept](), threading.Condition()
