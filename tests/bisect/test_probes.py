@@ -34,7 +34,7 @@ if ends == "script":
 elif ends == "no such case":
     sys.exit(print("ERROR: --case: unknown case 'x'") or int(Exit.UNKNOWN_CASE))
 elif ends == "late":
-    time.sleep(60)
+    time.sleep(600)
 elif ends == "dies":
     sys.exit("ImportError: undefined symbol: _ZN3c10")
 else:
@@ -113,7 +113,7 @@ def test_a_version_without_the_case_is_told_from_one_in_which_it_fails(place: Ca
 def test_a_case_that_does_not_end_is_a_timeout(place: Callable[[str], Place]) -> None:
     seen = probe(timeout=0.5).run(place("late"), CASE)
     assert seen.signature == Signature("timeout")
-    assert seen.seconds < 30
+    assert seen.seconds < 300
 
 
 def test_the_same_case_of_another_corpus_is_another_question(place: Callable[[str], Place]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -17,9 +18,9 @@ from conformance.bisect.processes import Ended, Processes, Stopped
 # Starts a child in a process group of its own, as ninja starts compilers, writes its number down, and waits.
 PARENT = """
 import os, pathlib, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], preexec_fn=os.setpgrp)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], preexec_fn=os.setpgrp)
 pathlib.Path(sys.argv[1]).write_text(str(child.pid))
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -27,6 +28,11 @@ time.sleep(60)
 def parent(tmp_path: Path) -> list[str]:
     (tmp_path / "parent.py").write_text(PARENT)
     return [sys.executable, str(tmp_path / "parent.py"), str(tmp_path / "child")]
+
+
+def wait_for_number(file: Path) -> None:
+    while not file.is_file() or not file.read_text():
+        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:
@@ -62,8 +68,18 @@ def test_the_errors_of_a_build_are_told_before_what_came_after_them() -> None:
     assert Ended(1, "one\ntwo\n", "three", 1.0).errors(2) == "two\nthree"
 
 
-def test_a_command_that_takes_too_long_is_killed_with_what_it_began(parent: list[str], tmp_path: Path) -> None:
-    ended = Processes().run(parent, timeout=10)
+def test_a_command_that_takes_too_long_is_killed_with_what_it_began(
+    parent: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    communicate = subprocess.Popen.communicate
+
+    def when_it_runs(process: subprocess.Popen[str], timeout: float | None = None) -> tuple[str, str]:
+        if timeout is not None:
+            wait_for_number(tmp_path / "child")
+        return communicate(process, timeout=timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", when_it_runs)
+    ended = Processes().run(parent, timeout=0.1)
     assert ended.late
     assert ended.code < 0
     assert not alive(int((tmp_path / "child").read_text()))
@@ -78,7 +94,7 @@ def tidy(*_):
     sys.exit(1)
 signal.signal(signal.SIGTERM, {handler})
 lock.write_text("held")
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -86,7 +102,7 @@ time.sleep(60)
 def test_a_stopped_command_may_tidy_up_and_is_killed_if_it_does_not_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, tidies: bool
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_S", 10.0 if tidies else 0.1)
+    monkeypatch.setattr(module, "_PATIENCE_S", 300.0 if tidies else 0.1)
     program, lock, runner = tmp_path / "tidy.py", tmp_path / "lock", Processes()
     program.write_text(TIDY.format(handler=handler))
 
@@ -99,7 +115,7 @@ def test_a_stopped_command_may_tidy_up_and_is_killed_if_it_does_not_end(
     while not lock.is_file():
         time.sleep(0.01)
     runner.stop()
-    thread.join(10)
+    thread.join(300)
     assert not thread.is_alive()
     assert lock.is_file() != tidies
 
@@ -115,10 +131,9 @@ def test_stopping_kills_what_runs_and_refuses_what_comes_after(parent: list[str]
 
     thread = threading.Thread(target=run)
     thread.start()
-    while not (tmp_path / "child").is_file() or not (tmp_path / "child").read_text():
-        time.sleep(0.01)
+    wait_for_number(tmp_path / "child")
     processes.stop()
-    thread.join(10)
+    thread.join(300)
     assert said == ["stopped"]
     assert not alive(int((tmp_path / "child").read_text()))
     with pytest.raises(Stopped):

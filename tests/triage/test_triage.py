@@ -94,11 +94,11 @@ def test_triage_writes_the_smallest_call_that_fails_in_each_run(
 
 def test_a_script_that_does_not_end_counts_as_one_that_fails(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text("import time\ntime.sleep(20)\n")
+    script.write_text("import time\ntime.sleep(600)\n")
     job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=0.5, tell=lambda text: None)
     begun = time.monotonic()
     assert reduction._fails(job, sys.executable, script, "here")  # noqa: SLF001
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 300
 
 
 @pytest.mark.parametrize(
