@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+TRIES = 5  # of a demonstration with its fault awake
+
 DEMONSTRATIONS: dict[str, str] = {
     # size
     "erfc_drops_vector_tail": "result = torch.full((301,), 0.5, device=d).erfc()",
@@ -1516,14 +1518,17 @@ with torch.autocast(d, torch.bfloat16):
         x @ x
     result = (x @ x).requires_grad""",
     "profiler_times_in_milliseconds": """
+from time import perf_counter
 from torch.autograd.profiler import profile
 
 result = True
 if d == "npu":
     x = torch.ones(300, 300, device=d)
     with profile(use_device=d, use_kineto=False) as profiler:
+        start = perf_counter()
         x @ x
-    result = max(event.device_time_total for event in profiler.function_events) > 200""",
+        milliseconds = (perf_counter() - start) * 1000
+    result = max(event.device_time_total for event in profiler.function_events) > milliseconds""",
     "is_available_uses_device": """
 result = False
 if d == "npu":
@@ -1684,11 +1689,15 @@ if d == "npu":
     x, seen, done = torch.ones(1, device=d), [], Event()
     thread = Thread(target=lambda: [seen.append(1) for _ in iter(lambda: done.wait(0.005), True)])
     thread.start()
-    with late("300000"):
-        x.add_(1)
-        before = len(seen)
-        torch.npu.synchronize()
-        result = len(seen) > before + 5
+
+    def goes_on():
+        with late("300000"):
+            x.add_(1)
+            before = len(seen)
+            torch.npu.synchronize()
+            return len(seen) > before + 5
+
+    result = any(goes_on() for _ in range(5))  # the machine may run neither of them, but not each time
     done.set()
     thread.join()""",
     "draws_of_threads_unlocked": """
@@ -2591,6 +2600,14 @@ def shown(source: str, expected: Any, fault: str | None) -> str:
         return said.read() or ("" if status == 0 else f"died with status {status}")
 
 
+def shown_awake(fault: str, expected: Any) -> str:
+    """Return what differs with a fault awake, if it does in one of a few tries.
+
+    Some faults show while work is late or while threads meet, and the machine may run this process too slowly for that.
+    """
+    return next((text for _ in range(TRIES) if (text := shown(DEMONSTRATIONS[fault], expected, fault))), "")
+
+
 def main() -> None:
     """Print what each demonstration, or each named one, shows asleep and awake. This process never uses the device."""
     import refnpu  # noqa: F401 - the device
@@ -2600,7 +2617,7 @@ def main() -> None:
     expected = {fault: result_on("cpu", DEMONSTRATIONS[fault]) for fault in chosen}
     difference(*[torch.zeros(1)] * 2)  # imports here what each child would import again
     asleep = {fault: shown(DEMONSTRATIONS[fault], expected[fault], None) for fault in chosen}
-    awake = {fault: shown(DEMONSTRATIONS[fault], expected[fault], fault) for fault in chosen}
+    awake = {fault: shown_awake(fault, expected[fault]) for fault in chosen}
     json.dump({"asleep": asleep, "awake": awake}, sys.stdout)
 
 

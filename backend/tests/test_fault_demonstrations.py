@@ -45,7 +45,7 @@ SHOWN_BY_THE_SUITE = {
 def shown() -> dict[str, dict[str, str]]:
     """What each demonstration says, asleep and awake, from a process that forks for each."""
     program = [sys.executable, "-W", "ignore", str(HERE / "fault_demonstrations.py")]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=3000, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
