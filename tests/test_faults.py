@@ -825,7 +825,7 @@ def reproduces(found: CaseFailure, fault: str, directory: Path) -> None:
 
 def died(work: CellRunner, cells: list[CellId]) -> Death | None:
     """The first death in these cells, run one after the other in one child; None when it lives."""
-    runner = Runner(work, timeout=60)
+    runner = Runner(work, timeout=60, inquiry_s=10_000)  # no test depends on time
     try:
         observed = map(runner.observe, cells)
         return next((o.failures[0].death for o in observed if o.status is Status.CRASH), None)

@@ -150,7 +150,7 @@ def test_closing_a_pool_does_not_wait_for_running_cells() -> None:
 def test_workers_run_cells_in_child_processes_of_their_own() -> None:
     cells = [replace(CELLS[0], layout=layout) for layout in ("contiguous", "expanded")]
     work = Work("ok", "fails")
-    made = Pool(lambda: Runner(work, 10), 2)
+    made = Pool(lambda: Runner(work, 600), 2)
     try:
         assert not made.gate()
         found = [o for o in made.run(cells) if isinstance(o, Observation)]

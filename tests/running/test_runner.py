@@ -208,7 +208,7 @@ def test_no_case_of_a_native_cell_that_died_is_repeated() -> None:
 
 @pytest.mark.parametrize("route", ["composite", "fallback"])
 def test_a_composite_or_fallback_that_died_has_the_operators_of_cpu(route: str) -> None:
-    runner = Runner(Work("ok", "dies", route=route), 10)
+    runner = Runner(Work("ok", "dies", route=route), 600)
     found = runner.observe(CELL)
     runner.close()
     assert found.status is Status.CRASH
@@ -216,7 +216,7 @@ def test_a_composite_or_fallback_that_died_has_the_operators_of_cpu(route: str) 
 
 
 def test_the_cell_after_a_crash_passes() -> None:
-    runner = Runner(Work("dies"), 10)
+    runner = Runner(Work("dies"), 600)
     assert runner.observe(CELL).status is Status.CRASH
     assert runner.observe(OTHER).status is Status.PASS
     runner.close()
@@ -276,7 +276,7 @@ class DyingNowAndThen(Work):
 
 @pytest.mark.parametrize("case", ["cpu dies of damage", "dies"])
 def test_a_case_whose_cpu_side_dies_alone_now_and_then_is_unsupported(case: str) -> None:
-    runner = Runner(DyingNowAndThen(case), 10)
+    runner = Runner(DyingNowAndThen(case), 600)
     try:
         assert runner.observe(CELL).status is Status.UNSUPPORTED
     finally:
@@ -312,7 +312,7 @@ class DyingOnce(Work):
 def test_a_death_by_chance_is_none_of_the_device_where_cpu_reads_past_its_arguments(
     times: int, sound: bool, status: Status
 ) -> None:
-    runner = Runner(DyingOnce(times, sound), 10)
+    runner = Runner(DyingOnce(times, sound), 600)
     try:
         found = runner.observe(CELL)
     finally:
@@ -350,7 +350,7 @@ class DyingAfterAnother(Work):
 def test_a_death_after_another_case_is_none_of_the_device_where_a_kernel_of_cpu_reads_past_its_arguments(
     route: str, status: Status
 ) -> None:
-    runner = Runner(DyingAfterAnother(route), 10)
+    runner = Runner(DyingAfterAnother(route), 600)
     try:
         found = runner.observe(CELL)
     finally:
@@ -371,7 +371,7 @@ class LeavingAnError(DyingOnce):
 
 
 def test_a_cell_whose_process_ended_over_a_late_error_did_not_run_before_a_later_death() -> None:
-    runner = Runner(LeavingAnError(times=3, sound=True), 10)
+    runner = Runner(LeavingAnError(times=3, sound=True), 600)
     try:
         runner.observe(OTHER)
         (failure,) = runner.observe(CELL).failures
@@ -417,24 +417,24 @@ class Remembering(Work):
 
 
 def test_a_cell_runs_after_the_cases_of_its_setting(tmp_path: Path) -> None:
-    runner = Runner(Remembering(tmp_path / "n"), 10, setting=Setting(after=("a",)))
+    runner = Runner(Remembering(tmp_path / "n"), 600, setting=Setting(after=("a",)))
     assert runner.observe(CELL).status is Status.FAIL
     runner.close()
-    runner = Runner(Remembering(tmp_path / "n"), 10, setting=Setting(after=("b",)))
+    runner = Runner(Remembering(tmp_path / "n"), 600, setting=Setting(after=("b",)))
     assert runner.observe(CELL).status is Status.PASS
     runner.close()
 
 
 @pytest.mark.parametrize(("runs", "status"), [(2, Status.PASS), (3, Status.FAIL), (9, Status.FAIL)])
 def test_a_cell_runs_in_fresh_processes_until_it_fails(tmp_path: Path, runs: int, status: Status) -> None:
-    runner = Runner(Remembering(tmp_path / "n", every=3), 10, setting=Setting(runs=runs))
+    runner = Runner(Remembering(tmp_path / "n", every=3), 600, setting=Setting(runs=runs))
     assert runner.observe(CELL).status is status
     runner.close()
     assert (tmp_path / "n").stat().st_size == min(runs, 3)
 
 
 def test_a_difference_is_repeated_alone_and_after_what_its_process_ran(tmp_path: Path) -> None:
-    runner = Runner(Remembering(tmp_path / "n"), 10, failures_s=10_000)
+    runner = Runner(Remembering(tmp_path / "n"), 600, failures_s=10_000)
     runner.observe(OTHER)
     (failure,) = runner.observe(CELL).failures
     runner.close()
@@ -442,7 +442,7 @@ def test_a_difference_is_repeated_alone_and_after_what_its_process_ran(tmp_path:
 
 
 def test_no_difference_is_repeated_without_time_for_it(tmp_path: Path) -> None:
-    runner = Runner(Remembering(tmp_path / "n"), 10)
+    runner = Runner(Remembering(tmp_path / "n"), 600)
     runner.observe(OTHER)
     (failure,) = runner.observe(CELL).failures
     runner.close()
@@ -467,7 +467,7 @@ def test_an_error_that_only_the_end_of_the_cell_shows_is_charged_to_its_case() -
 
 
 def test_no_cell_meets_the_late_error_of_another() -> None:
-    runner = Runner(Work("leaves an error"), 10)
+    runner = Runner(Work("leaves an error"), 600)
     try:
         found = [runner.observe(CELL), runner.observe(OTHER)]
     finally:

@@ -228,12 +228,26 @@ def planned(backend: str, tier: str = "full", **selection: Any) -> Plan:
     return Plan(backends.find(backend), Selection(tier=TIERS[tier], **selection), seed=20)
 
 
-def observe(plan: Plan, name: str, timeout: float = 60) -> Observation:
+# Modules of programs in which threads, processes or late work have to meet: a busy machine may run one too late.
+MEET = {"at_once", "devices", "first_uses", "groups", "long_draws", "streams", "threads", "waits"}
+
+
+def observe(plan: Plan, name: str, timeout: float = 150) -> Observation:
     runner = Runner(CellRunner(plan), timeout)
     try:
         return runner.observe(CellId.of_scenario(name))
     finally:
         runner.close()
+
+
+def first_failing(plan: Plan, name: str, timeout: float = 150) -> Observation:
+    """Return the first of a few observations that fails; of one, where nothing has to meet."""
+    found = observe(plan, name, timeout)
+    for _ in range(4 if name.partition(":")[0] in MEET else 0):
+        if found.status.is_failure:
+            break
+        found = observe(plan, name, timeout)
+    return found
 
 
 def said(observation: Observation) -> str:
@@ -259,7 +273,7 @@ def test_a_fault_in_kept_state_is_found_by_a_scenario_that_is_clean_without_it(f
     clean = observe(plan, FINDS[fault])
     assert clean.status is Status.PASS, said(clean)
     refnpu.set_fault(fault)
-    found = observe(plan, FINDS[fault])
+    found = first_failing(plan, FINDS[fault])
     assert found.status is Status.FAIL
     assert found.failures[0].mismatches
 

@@ -10,7 +10,7 @@ import pytest
 from conformance.scenarios import catalogue
 from conformance.vocabulary import Status
 from tests.scenarios.planted import FOUND_WHEN_LATE, FOUND_WHEN_RECORDED
-from tests.scenarios.test_scenarios import observe, planned, said
+from tests.scenarios.test_scenarios import first_failing, observe, planned, said
 
 OF_STREAMS = [name for name in catalogue.names() if name.startswith("streams:")]
 
@@ -34,7 +34,7 @@ def lazy() -> Iterator[Any]:
 @pytest.mark.parametrize("fault", FOUND_WHEN_LATE)
 def test_what_a_late_device_forgets_is_found(fault: str, late: Any) -> None:
     late.set_fault(fault)
-    found = observe(planned("refnpu", "wide"), FOUND_WHEN_LATE[fault], timeout=300)
+    found = first_failing(planned("refnpu", "wide"), FOUND_WHEN_LATE[fault], timeout=300)
     assert found.status.is_failure, said(found)
 
 

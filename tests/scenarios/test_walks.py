@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import pickle
 import signal
@@ -43,6 +44,13 @@ def new_state() -> State:
 
 def step(number: int = 0, luck: int = 0) -> Step:
     return Step(number, "", luck)
+
+
+@pytest.fixture(autouse=True)
+def _time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine make and reduce as many walks as an idle one."""
+    monkeypatch.setattr(walks, "LIMIT", math.inf)
+    monkeypatch.setattr(walks, "PATIENCE", math.inf)
 
 
 def broken(results: Results) -> dict[str, Broken]:
