@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import torch
 
@@ -19,10 +20,12 @@ from conformance.scenarios.asking import accelerator, current, held, module_of, 
 from conformance.scenarios.counted_memory import CountedMemory
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario, unless_first
 from conformance.scenarios.new_processes import results_of
+from conformance.scenarios.patience import Limit
 
 WAIT = 0.02  # seconds between two events
 TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
 RESOLUTION = 0.001  # seconds by which the times of events may be off
+LOOKS, MOST_LOOKS = 20, 1000  # one each millisecond, at a thread that ends, where the system does not tell or does
 THREADS = 4  # that end with a stream of their own, one after the other
 PATIENCE = 20.0  # seconds until a few calls have to be done
 
@@ -203,7 +206,11 @@ def _in_a_new_thread(work: Callable[[], object]) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    time.sleep(0.02)  # its last steps are behind Python's
+    tasks = Path("/proc/self/task")
+    for _ in range(MOST_LOOKS if tasks.exists() else LOOKS):  # its last steps are behind Python's
+        time.sleep(0.001)
+        if tasks.exists() and not (tasks / str(thread.native_id)).exists():
+            break
 
 
 def _timing_events(device: str) -> tuple[torch.Event, torch.Event]:
@@ -329,8 +336,8 @@ def _ends_well(work: Callable[[], bool]) -> bool:
         with suppress(Exception):  # it may be refused
             right = work()
         os._exit(0 if right else 1)
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    limit = Limit(child, PATIENCE)
+    while not limit.is_exceeded():
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return status == 0

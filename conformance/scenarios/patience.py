@@ -14,6 +14,20 @@ _STEP = 0.5  # seconds between two looks at a process
 _MOST = 20  # times its limit, a process may take however many wait for a processor
 
 
+class Limit:
+    """The seconds that a process may take from now on, without those that it waits for a processor."""
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self._pid, self._seconds = pid, seconds
+        self._began, self._waited = time.monotonic(), dict[int, float]()
+
+    def is_exceeded(self) -> bool:
+        """Return whether the process has taken longer, as far as it was asked meanwhile, or many times as long."""
+        self._waited |= waited_for_processor(self._pid)
+        taken = time.monotonic() - self._began
+        return taken - sum(self._waited.values()) > self._seconds or taken > _MOST * self._seconds
+
+
 def run(command: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> tuple[int, str, str]:
     """Run a command. Return its exit code, or minus a signal's number, and what it wrote to stdout and to stderr.
 
@@ -24,15 +38,13 @@ def run(command: Sequence[str], seconds: float, variables: Mapping[str, str] | N
         tempfile.TemporaryFile() as errors,  # and no pipes: what the process started may hold them longer than it lives
         subprocess.Popen(command, stdout=output, stderr=errors, env=variables) as process,
     ):
-        began, waited = time.monotonic(), dict[int, float]()
+        limit = Limit(process.pid, seconds)
         try:
             while True:
                 try:
                     code = process.wait(min(_STEP, seconds))
                 except subprocess.TimeoutExpired:
-                    waited |= waited_for_processor(process.pid)
-                    taken = time.monotonic() - began
-                    if taken - sum(waited.values()) > seconds or taken > _MOST * seconds:
+                    if limit.is_exceeded():
                         raise subprocess.TimeoutExpired(command, seconds) from None
                 else:
                     return code, _text(output), _text(errors)
