@@ -620,7 +620,7 @@ def awake() -> Iterator[None]:
 def observe(work: CellRunner, overload: str, dtype: str, layout: str) -> Observation:
     cell = CellId(ops.facts(overload).family, overload, dtype, layout)
     assert work.case_ids(cell), f"the matrix has no cell {cell}"
-    runner = Runner(work, timeout=60)
+    runner = Runner(work, timeout=600)
     try:
         return runner.observe(cell)
     finally:
@@ -799,7 +799,7 @@ def differs(work: CellRunner, cells: list[CellId]) -> CaseFailure:
 
 def differing(work: CellRunner, cells: list[CellId]) -> CaseFailure | None:
     """The first case that differs in the last of these cells, run one after the other in one child."""
-    runner = Runner(work, timeout=60, failures_s=10_000)  # no test depends on time
+    runner = Runner(work, timeout=600, failures_s=10_000)  # no test depends on time
     try:
         return next(iter([runner.observe(cell) for cell in cells][-1].failures), None)
     finally:
@@ -825,7 +825,7 @@ def reproduces(found: CaseFailure, fault: str, directory: Path) -> None:
 
 def died(work: CellRunner, cells: list[CellId]) -> Death | None:
     """The first death in these cells, run one after the other in one child; None when it lives."""
-    runner = Runner(work, timeout=60, inquiry_s=10_000)  # no test depends on time
+    runner = Runner(work, timeout=600, inquiry_s=10_000)  # no test depends on time
     try:
         observed = map(runner.observe, cells)
         return next((o.failures[0].death for o in observed if o.status is Status.CRASH), None)
@@ -843,7 +843,7 @@ def test_memory_on_the_wrong_device_is_found_before_any_cell_runs(work: CellRunn
 
 
 def broken(work: CellRunner) -> str:
-    runner = Runner(work, timeout=60)
+    runner = Runner(work, timeout=600)
     try:
         return str(runner.gate() or "")
     finally:

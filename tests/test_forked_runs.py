@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,8 @@ def test_a_run_that_hangs_is_killed_and_its_output_shown(tmp_path: Path, monkeyp
     with (tmp_path / "said").open("wb") as said:
         hangs = forked_runs.start((sys.executable, "-m", "demo"), tmp_path, said)
     assert isinstance(hangs, Run)
+    while not (tmp_path / "said").read_text().endswith("\n"):
+        time.sleep(0.01)
     with pytest.raises(AssertionError, match="did not end within 1 s; its output:\nI hang"):
         hangs.wait()
     assert hangs.poll() in {-signal.SIGABRT, -signal.SIGKILL}

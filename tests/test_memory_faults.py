@@ -96,7 +96,7 @@ found = []
 for fault, cells in json.loads(sys.argv[1]).items():
     testing.set_fault(fault or None)
     for cell in cells:
-        runner = Runner(work, 60)
+        runner = Runner(work, 600)
         broken = str(runner.gate())
         overload, *rest = cell or ("",)
         named = CellId(ops.facts(overload).family, overload, *rest) if rest else CellId.of_scenario(overload)

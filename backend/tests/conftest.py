@@ -69,7 +69,7 @@ def race_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a script in a fresh interpreter; keyword arguments are its environment's additions."""
 
-    def run(script: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(script: str, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-W", "ignore", "-c", script],
             env=dict(os.environ) | environment,

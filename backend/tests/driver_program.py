@@ -46,7 +46,7 @@ def run(program: Path, behaviour: str, **environment: str) -> subprocess.Complet
     """In an environment of its own, but for a fault that these tests as a whole are tried with."""
     clean = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith("REFNPU_")}
     return subprocess.run(
-        [program, behaviour], env=clean | environment, capture_output=True, text=True, timeout=60, check=False
+        [program, behaviour], env=clean | environment, capture_output=True, text=True, timeout=600, check=False
     )
 
 

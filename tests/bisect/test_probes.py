@@ -70,7 +70,7 @@ def place(tmp_path: Path) -> Callable[[str], Place]:
 
 
 def probe(**given: object) -> CaseProbe:
-    asked = {"backend": "demo", "seed": 20, "timeout": 60.0, **given}
+    asked = {"backend": "demo", "seed": 20, "timeout": 600.0, **given}
     return CaseProbe(Processes(), **asked)  # type: ignore[arg-type]
 
 

@@ -94,7 +94,7 @@ def test_a_program_that_finds_a_difference_or_raises_has_failed(monkeypatch: pyt
 
 def test_a_program_whose_tensors_do_not_fit_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_free_of_host", lambda: 3 << 30)
-    found = runner.run("clone", backends.find("torch:cpu"), 60)
+    found = runner.run("clone", backends.find("torch:cpu"), 600)
     assert found.lacking == Needed(found.lacking.bytes if found.lacking else 0, 3 << 30, "the host")
     assert not found.ran
     assert found.text() == "clone: NOT RUN: it needs 6.5 GiB of the host's memory, and 3.0 GiB are free"

@@ -20,7 +20,7 @@ def meter() -> Meter:
 def test_a_spawned_child_answers_as_the_meter_that_it_is_made_from(meter: Meter) -> None:
     child = Spawned("conformance.perf.spawned", meter.recipe())
     try:
-        assert child.ask(SIZE, 60) == meter.serve(SIZE)
+        assert child.ask(SIZE, 600) == meter.serve(SIZE)
     finally:
         child.close()
 

@@ -98,10 +98,10 @@ def test_a_plan_made_from_a_recipe_has_the_same_cases(plan: Plan) -> None:
 
 
 def test_a_spawned_child_observes_the_same_as_a_forked_child(plan: Plan, spawning: Spawning) -> None:
-    runner = Runner(CellRunner(plan), 60, spawning, inquiry_s=0)
+    runner = Runner(CellRunner(plan), 600, spawning, inquiry_s=0)
     assert not runner.gate()
     spawned = runner.observe(CELL)
-    forked = Runner(CellRunner(plan), 60).observe(CELL)
+    forked = Runner(CellRunner(plan), 600).observe(CELL)
     assert (spawned.status, spawned.cases, spawned.compared) == (forked.status, forked.cases, forked.compared)
     child = spawning.fresh()
     assert isinstance(child.ask(Stretch(CELL, 0, 1).request(), 60), dict)
@@ -119,7 +119,7 @@ def test_the_spare_child_takes_over_from_a_dead_spawned_child(
         return children[-1]
 
     monkeypatch.setattr(spawning, "fresh", kept)
-    runner = Runner(CellRunner(plan), 60, spawning, inquiry_s=0)
+    runner = Runner(CellRunner(plan), 600, spawning, inquiry_s=0)
     assert runner.observe(CELL).status is Status.PASS
     os.kill(children[0].pid, signal.SIGKILL)
     died = runner.observe(CELL)

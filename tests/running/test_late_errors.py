@@ -85,7 +85,7 @@ def planted() -> Iterator[None]:
 def statuses() -> dict[str, tuple[Status, set[str]]]:
     """Run a cell whose kernel raises and one behind it in one process: overload → status and device's errors."""
     work = CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
-    runner, found = Runner(work, timeout=60), {}
+    runner, found = Runner(work, timeout=600), {}
     try:
         for overload in ("masked_fill_.Scalar", "neg.out"):
             seen = runner.observe(CellId(ops.facts(overload).family, overload, "float32", "contiguous"))
@@ -148,7 +148,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_no_case_meets_a_device_that_another_has_lost() -> None:
     plan = Plan(backends.find("refnpu"), Selection(), seed=20)
     cells = [CellId(ops.facts(o).family, o, "float32", "contiguous") for o in ("masked_fill_.Scalar", "neg.out")]
-    runner = Runner(CellRunner(plan), timeout=60)
+    runner = Runner(CellRunner(plan), timeout=600)
     try:
         failing, passing = map(runner.observe, cells)
     finally:

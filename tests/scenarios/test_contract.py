@@ -37,7 +37,7 @@ def refnpu() -> Iterator[Any]:
 
 
 def observe(backend: str, name: str) -> Observation:
-    runner = Runner(CellRunner(Plan(backends.find(backend), Selection(tier=TIERS["full"]), seed=20)), 60)
+    runner = Runner(CellRunner(Plan(backends.find(backend), Selection(tier=TIERS["full"]), seed=20)), 600)
     try:
         return runner.observe(CellId.of_scenario(name))
     finally:

@@ -280,7 +280,7 @@ def test_a_fault_in_kept_state_is_found_by_a_scenario_that_is_clean_without_it(f
 
 def test_a_fault_of_later_sessions_of_the_profiler_is_found_by_the_second_program_of_a_process(refnpu: Any) -> None:
     refnpu.set_fault("profiler_drops_first_of_later_sessions")
-    runner = Runner(CellRunner(planned("refnpu")), timeout=60)
+    runner = Runner(CellRunner(planned("refnpu")), timeout=600)
     try:
         found = [runner.observe(CellId.of_scenario("profiling:kernels_of_many_ops")) for _ in range(2)]
     finally:

@@ -229,7 +229,7 @@ def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
         raise AssertionError("values differ")
 
     runs = {"passes": lambda: None, "fails": fails, "dies": lambda: os._exit(3), "hangs": lambda: time.sleep(60)}
-    hunter = ForkedHunter({f"{name} op": Check("kind", run) for name, run in runs.items()}, timeout=10)
+    hunter = ForkedHunter({f"{name} op": Check("kind", run) for name, run in runs.items()}, timeout=30)
     found = {item: hunter.attempt(item) for item in (*hunter.plan, "passes op")}
     hunter.rest()
     assert {item: finding.check if finding else "" for item, finding in found.items()} == {
@@ -240,7 +240,7 @@ def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
 
 def test_a_hunter_that_has_rested_attempts_the_next_fault() -> None:
     testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
-    hunter = SuiteHunter(backends.find("refnpu"), "quick", timeout=60)
+    hunter = SuiteHunter(backends.find("refnpu"), "quick", timeout=600)
     assert hunter.attempt(GATE) is None
     hunter.rest()
     testing.set_fault("output_alias_lost")
@@ -255,7 +255,7 @@ def test_a_hunter_that_has_rested_attempts_the_next_fault() -> None:
 
 def test_a_hazard_that_fails_is_a_finding_and_one_that_holds_is_none() -> None:
     testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
-    hunter = HazardHunter(backends.find("refnpu"), timeout=60)
+    hunter = HazardHunter(backends.find("refnpu"), timeout=600)
     assert "kernels_run_in_order" in hunter.plan
     assert hunter.attempt("kernels_run_in_order") is None
     testing.set_fault("work_overtakes")

@@ -76,7 +76,7 @@ def test_triage_writes_the_smallest_call_that_fails_in_each_run(
     calls = shrink(call, lambda smaller: smaller.elements >= 2 * 4)
     assert calls[-1].elements == 2 * 4
     versions = [[lone(smaller)] for smaller in calls]
-    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=60, tell=lambda text: None)
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=600, tell=lambda text: None)
     alone = Evidence((), alone=(("here", True),))
 
     def goes_wrong(_: Job, python: str, script: Path, lane: str) -> bool:
@@ -144,7 +144,7 @@ def test_an_interruption_ends_the_runs_of_all_lanes(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(watching, "_start", start)
     places: dict[str, dict[str, str]] = {"one": {}, "other": {}}
-    job = Job(BACKEND, "torch:cpu", (), sys.executable, places, (), tmp_path, timeout=60, tell=interrupted)
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, places, (), tmp_path, timeout=600, tell=interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
             watching.watch(job)
@@ -162,7 +162,7 @@ def test_a_prober_that_has_ended_says_nothing_of_its_lane(tmp_path: Path, monkey
 
     monkeypatch.setattr(questions, "prober", lambda job, lane: nullcontext(Ended()))
     told: list[str] = []
-    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=60, tell=told.append)
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=600, tell=told.append)
     e = questions.question(job, Evidence((_run("here"),)), "here", tmp_path / "call")
     assert (e.alone, e.allocator, e.threads, e.copy) == ((), (), (), None)
     assert told == ["alone in here: no answer, the process has ended"]
