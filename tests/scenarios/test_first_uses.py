@@ -29,17 +29,14 @@ def test_threads_that_all_get_what_one_gets_are_right() -> None:
 
 
 def test_a_device_that_calls_itself_initialized_before_it_is_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, others, done = threading.Lock(), threading.Semaphore(0), threading.Event()
+    first, all_have_asked, done = threading.Lock(), threading.Barrier(4), threading.Event()
 
     def initialized(_: str) -> bool:
-        if not first.acquire(blocking=False):
-            found = done.is_set()
-            others.release()
-            return found
-        for _ in range(3):
-            others.acquire()
-        done.set()
-        return True
+        begins, found = first.acquire(blocking=False), done.is_set()
+        all_have_asked.wait()
+        if begins:
+            done.set()
+        return begins or found
 
     monkeypatch.setitem(first_uses.FIRST, "tensor", initialized)
     assert sorted(right(["tensor"] * 4)) == [False] * 3 + [True]

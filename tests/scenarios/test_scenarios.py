@@ -228,8 +228,12 @@ def planned(backend: str, tier: str = "full", **selection: Any) -> Plan:
     return Plan(backends.find(backend), Selection(tier=TIERS[tier], **selection), seed=20)
 
 
-# Modules of programs in which threads, processes or late work have to meet: a busy machine may run one too late.
-MEET = {"at_once", "devices", "first_uses", "groups", "long_draws", "streams", "threads", "waits"}
+# Modules of programs that look at times, or in which threads, processes or late work have to meet: a busy machine may
+# run one of them too late.
+MEET = {
+    "at_once", "devices", "drawn_collectives", "first_uses", "groups", "long_draws", "module_streams", "profiling",
+    "streams", "threads", "waits", "walks",
+}  # fmt: skip
 
 
 def observe(plan: Plan, name: str, timeout: float = 150) -> Observation:
@@ -241,7 +245,7 @@ def observe(plan: Plan, name: str, timeout: float = 150) -> Observation:
 
 
 def first_failing(plan: Plan, name: str, timeout: float = 150) -> Observation:
-    """Return the first of a few observations that fails; of one, where nothing has to meet."""
+    """Return the first of a few observations that fails; of one, where nothing has to meet or take its time."""
     found = observe(plan, name, timeout)
     for _ in range(4 if name.partition(":")[0] in MEET else 0):
         if found.status.is_failure:

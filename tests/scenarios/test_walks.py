@@ -22,7 +22,7 @@ from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, RECORD_STREAM, NotPossible, Order, State, Step
 from conformance.vocabulary import Status
 from tests.hangs import Hangs
-from tests.scenarios.test_scenarios import observe, planned, said
+from tests.scenarios.test_scenarios import first_failing, observe, planned, said
 
 AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes", "ops")
 OBJECTS = ("objects",)
@@ -94,7 +94,7 @@ def test_a_wrong_device_is_found_and_the_walk_is_reduced(
 def test_a_late_device_that_does_not_wait_is_found_also_if_it_spoils_memory(testing: Any) -> None:
     testing.set_fault("wait_event_ignored")
     with testing.late("random:1"):
-        found = observe(planned("refnpu"), "walks:tensors_on_streams", timeout=300)
+        found = first_failing(planned("refnpu"), "walks:tensors_on_streams", timeout=300)
     assert found.status.is_failure, said(found)
 
 
