@@ -244,10 +244,10 @@ def observe(plan: Plan, name: str, timeout: float = 150) -> Observation:
         runner.close()
 
 
-def first_failing(plan: Plan, name: str, timeout: float = 150) -> Observation:
-    """Return the first of a few observations that fails; of one, where nothing has to meet or take its time."""
+def first_failing(plan: Plan, name: str, timeout: float = 150, *, late: bool = False) -> Observation:
+    """Return the first of a few observations that fails; of one, where nothing is ``late``, meets or takes its time."""
     found = observe(plan, name, timeout)
-    for _ in range(4 if name.partition(":")[0] in MEET else 0):
+    for _ in range(4 if late or name.partition(":")[0] in MEET else 0):
         if found.status.is_failure:
             break
         found = observe(plan, name, timeout)
