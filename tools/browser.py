@@ -18,7 +18,7 @@ _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-_PATIENCE = 20.0  # timeout of a page in seconds
+_PATIENCE = 300.0  # timeout of a page in seconds
 
 
 def lacking() -> str:

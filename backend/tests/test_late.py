@@ -76,10 +76,13 @@ def test_a_random_program_on_streams_is_right_under_20_schedules(driver: Path) -
 
 @pytest.mark.parametrize("fault", BROKEN_BY)
 def test_each_late_fault_breaks_its_promise(driver: Path, fault: str) -> None:
-    # So long that the host gets to its question first, even on a loaded machine.
+    # So long that the host gets to its question first; where the machine runs others meanwhile, not each time.
     late = {"REFNPU_DEVICES": "3", "REFNPU_LATE": "1", "REFNPU_DELAY_US": "50000"}
     assert run(driver, BROKEN_BY[fault], **late | {"REFNPU_FAULT": ""}).returncode == 0
-    done = run(driver, BROKEN_BY[fault], **late | {"REFNPU_FAULT": fault})
+    for _ in range(5):
+        done = run(driver, BROKEN_BY[fault], **late | {"REFNPU_FAULT": fault})
+        if done.returncode:
+            break
     assert 0 < done.returncode < 60, done.stdout + done.stderr
     assert "expected" in done.stdout
 
