@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
-HANGS = 600  # seconds until a test that runs in a child is taken to hang
+HANGS = 840  # seconds until a test that runs in a child is taken to hang
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,7 +21,7 @@ from typing import IO, Any
 from conformance.triage.warm import Forked, Warm, forkable
 
 ROOT = Path(__file__).parents[1]
-LIMIT = 600  # seconds until a run is taken to hang
+LIMIT = 840  # seconds until a run is taken to hang
 # A forked process does as Python does with the first one. The others are set in a process that compiles, for example by
 # an earlier test, and are read when Inductor is loaded, which the process that forks does not do.
 _OF_A_RUN = ("PYTHONPATH", "TORCHINDUCTOR_", "TORCH_WARM_POOL", "KMP_DUPLICATE_LIB_OK")

@@ -47,9 +47,8 @@ def step(number: int = 0, luck: int = 0) -> Step:
 
 
 @pytest.fixture(autouse=True)
-def _time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a busy machine make and reduce as many walks as an idle one."""
-    monkeypatch.setattr(walks, "LIMIT", math.inf)
+def _time_to_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine reduce walks as far as an idle one."""
     monkeypatch.setattr(walks, "PATIENCE", math.inf)
 
 
@@ -81,8 +80,9 @@ def test_20_walks_of_other_seeds_find_no_object_that_tells_something_else_on_a_r
     ("set_tensor_drops_offset", walks.tensors_as_objects, "x.set_(y"),
 ])  # fmt: skip
 def test_a_wrong_device_is_found_and_the_walk_is_reduced(
-    fault: str, program: Program, asked: str, testing: Any
+    fault: str, program: Program, asked: str, testing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(walks, "LIMIT", math.inf)
     testing.set_fault(fault)
     found = broken(program("npu:0"))
     assert found

@@ -89,8 +89,18 @@ f(torch.arange(8.0, device="npu") / 1000)
     assert f"conformance triage -- python {tmp_path / 'program.py'}" in said
 
 
+# Ends the first time that it is run alone.
+HELD = """
+import pathlib, time
+ran = pathlib.Path(__file__).with_name("ran")
+while ran.exists():
+    time.sleep(0.1)
+ran.touch()
+"""
+
+
 def test_an_interrupted_triage_writes_what_is_known(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM.format(how="pass"))
+    (tmp_path / "program.py").write_text(HELD + PROGRAM.format(how="pass"))
     command = [sys.executable, "-m", "conformance.cli", "triage", "--compiled", "--backend", "torch:cpu"]
     command += ["--out", str(tmp_path / "out"), "--", "python", str(tmp_path / "program.py"), "5"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
