@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from conformance.running.child import BROKEN, Child, Death, Hang
+from conformance.support.descriptors import ready
 from tests.hangs import Hangs
 
 ROOT = Path(__file__).parents[2]
@@ -126,21 +127,26 @@ def test_a_child_that_hangs_is_stopped_and_its_python_stack_is_kept(
     child.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="a child's end is waited for on Linux")
 def test_the_stack_of_a_child_that_hangs_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where others keep the processors busy, a child needs a while to write it."""
+    """The child is stopped before it has written its stack, and goes on only when its end is waited for."""
     child = Child(Hangs(tmp_path, monkeypatch).hang)
-    kill, slow = os.kill, list[threading.Timer]()
+    kill, stopped = os.kill, list[int]()
 
-    def slowed(pid: int, number: int) -> None:
+    def stopping(pid: int, number: int) -> None:
         if number == signal.SIGUSR1:
             kill(pid, signal.SIGSTOP)
-            slow.append(threading.Timer(1.0, kill, (pid, signal.SIGCONT)))
-            slow[0].start()
+            stopped.append(pid)
         kill(pid, number)
 
-    monkeypatch.setattr(os, "kill", slowed)
+    def waited(descriptors: list[int], seconds: float | None) -> list[int]:
+        if stopped:
+            kill(stopped.pop(), signal.SIGCONT)
+        return ready(descriptors, seconds)
+
+    monkeypatch.setattr(os, "kill", stopping)
+    monkeypatch.setattr("conformance.running.child.ready", waited)
     reply = child.ask("x", 0.5)
-    slow[0].join()
     assert isinstance(reply, Hang)
     assert "in live" in reply.log
     child.close()

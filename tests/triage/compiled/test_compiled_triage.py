@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from conformance.triage.worker import NOT_COMPILED
+
 ROOT = Path(__file__).parents[3]
 #: A compiler that is wrong for the second of two functions, and a program that tests it and exits with 1.
 PROGRAM = """
@@ -89,13 +91,11 @@ f(torch.arange(8.0, device="npu") / 1000)
     assert f"conformance triage -- python {tmp_path / 'program.py'}" in said
 
 
-# Ends the first time that it is run alone.
-HELD = """
-import pathlib, time
-ran = pathlib.Path(__file__).with_name("ran")
-while ran.exists():
+# Does not end in a run that compiles it.
+HELD = f"""
+import os, time
+while {NOT_COMPILED!r} not in os.environ:
     time.sleep(0.1)
-ran.touch()
 """
 
 
