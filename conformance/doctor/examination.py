@@ -9,6 +9,7 @@ from typing import Any
 from packaging.version import Version
 
 from conformance.backends import Capabilities
+from conformance.doctor.probes import LackingError
 from conformance.doctor.registrations import REGISTRATIONS, Need, Registration
 from conformance.running import crash_log
 from conformance.running.child import Child, Death, Hang
@@ -23,6 +24,7 @@ class Finding:
 
     registration: Registration
     missing: str
+    names: tuple[str, ...] = ()  # of the functions or kernels that are missing; () if the finding names none
 
 
 def examine(
@@ -31,16 +33,20 @@ def examine(
     """Probe each registration that this torch version has."""
     for registration in registrations:
         if registration.since <= torch:
-            yield Finding(registration, _probed(registration, backend))
+            yield Finding(registration, *_probed(registration, backend))
 
 
-def _probed(registration: Registration, backend: Capabilities) -> str:
+def _probed(registration: Registration, backend: Capabilities) -> tuple[str, tuple[str, ...]]:
+    """Return what is missing, and the names of the functions or kernels that are."""
+
     def serve(_: Any) -> dict[str, Any]:
         try:
-            return {"missing": registration.probe(backend)}
+            return {"missing": registration.probe(backend), "names": ()}
+        except LackingError as e:
+            return {"missing": str(e), "names": e.names}
         except Exception as e:  # noqa: BLE001  # what a missing registration raises is the finding
             first = next(iter(str(e).strip().splitlines()), "")
-            return {"missing": f"{type(e).__name__}: {first}"}
+            return {"missing": f"{type(e).__name__}: {first}", "names": ()}
 
     child = Child(serve)
     try:
@@ -48,8 +54,8 @@ def _probed(registration: Registration, backend: Capabilities) -> str:
     finally:
         child.close()
     if isinstance(reply, dict):
-        return str(reply["missing"])
-    return _ended(reply)
+        return str(reply["missing"]), tuple(reply["names"])
+    return _ended(reply), ()
 
 
 def _ended(reply: Death | Hang) -> str:
@@ -68,6 +74,7 @@ def text(found: Sequence[Finding], backend: Capabilities, torch: Version) -> str
             one = finding.registration
             purpose = one.purpose.replace("{kind}", backend.kind)
             lines += ["", f"MISSING ({need.value}) {one.name}: {finding.missing}", f"  for: {purpose}", "  add:"]
-            lines += [f"    {line}" for line in one.lines_for(torch, backend.kind, backend.module).split("\n")]
+            added = one.lines_for(torch, backend.kind, backend.module, finding.names)
+            lines += [f"    {line}" for line in added.split("\n")]
     there = [finding.registration.name for finding in found if not finding.missing]
     return "\n".join([*lines, "", f"found: {', '.join(there) or 'none'}"])

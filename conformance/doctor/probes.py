@@ -1,6 +1,6 @@
 """Probes of what a backend has registered. Each returns what is missing, "" if nothing is.
 
-Each runs in a process of its own. An exception is a finding too: its text.
+Each runs in a process of its own. An exception is a finding too: its text, and the names of a :class:`LackingError`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,27 @@ MINIMAL = (
     "empty.memory_format", "empty_strided", "as_strided", "view", "resize_", "_copy_from", "_copy_from_and_resize",
     "_local_scalar_dense", "set_.source_Storage", "set_.source_Storage_storage_offset",
 )  # fmt: skip
+MODULE_FUNCTIONS = ("is_available", "device_count", "current_device", "set_device", "synchronize")
+SEEDING_FUNCTIONS = ("_is_in_bad_fork", "manual_seed_all", "get_rng_state", "set_rng_state")
+
+
+class LackingError(Exception):
+    """Some of the functions or kernels of a registration are missing."""
+
+    def __init__(self, text: str, names: Iterable[str]) -> None:
+        super().__init__(text)
+        self.names = tuple(names)
 
 
 def _module(backend: Capabilities) -> Any:
     return getattr(torch, backend.kind, None)
 
 
-def _lacking(owner: Any, names: Iterable[str], prefix: str) -> str:
-    missing = [f"{prefix}.{name}" for name in names if not hasattr(owner, name)]
-    return f"there is no {', '.join(missing)}" if missing else ""
+def _require(owner: Any, names: Iterable[str], prefix: str) -> None:
+    """Raise LackingError if ``owner`` lacks one of the names."""
+    missing = [name for name in names if not hasattr(owner, name)]
+    if missing:
+        raise LackingError(f"there is no {', '.join(f'{prefix}.{name}' for name in missing)}", missing)
 
 
 def device_name(backend: Capabilities) -> str:
@@ -43,12 +55,13 @@ def device_name(backend: Capabilities) -> str:
 
 
 def device_module(backend: Capabilities) -> str:
-    return _lacking(torch, [backend.kind], "torch")
+    _require(torch, [backend.kind], "torch")
+    return ""
 
 
 def module_functions(backend: Capabilities) -> str:
-    names = ("is_available", "device_count", "current_device", "set_device", "synchronize")
-    return _lacking(_module(backend), names, f"torch.{backend.kind}")
+    _require(_module(backend), MODULE_FUNCTIONS, f"torch.{backend.kind}")
+    return ""
 
 
 def allocator(backend: Capabilities) -> str:
@@ -77,24 +90,23 @@ def generator(backend: Capabilities) -> str:
 
 
 def seeding(backend: Capabilities) -> str:
-    names = ("_is_in_bad_fork", "manual_seed_all", "get_rng_state", "set_rng_state")
-    return _lacking(_module(backend), names, f"torch.{backend.kind}")
+    _require(_module(backend), SEEDING_FUNCTIONS, f"torch.{backend.kind}")
+    return ""
 
 
 def initialized(backend: Capabilities) -> str:
     torch.empty(1, device=backend.device)
     module = _module(backend)
-    missing = _lacking(module, ["_initialized"], f"torch.{backend.kind}")
-    return missing or ("" if module._initialized else "it is False although the device is in use")  # noqa: SLF001
+    _require(module, ["_initialized"], f"torch.{backend.kind}")
+    return "" if module._initialized else "it is False although the device is in use"  # noqa: SLF001
 
 
 def methods(backend: Capabilities) -> str:
     kind = backend.kind
-    return (
-        _lacking(torch.Tensor, [kind, f"is_{kind}"], "torch.Tensor")
-        or _lacking(torch.nn.Module, [kind], "torch.nn.Module")
-        or _lacking(torch.UntypedStorage, [kind, f"is_{kind}"], "torch.UntypedStorage")
-    )
+    _require(torch.Tensor, [kind, f"is_{kind}"], "torch.Tensor")
+    _require(torch.nn.Module, [kind], "torch.nn.Module")
+    _require(torch.UntypedStorage, [kind, f"is_{kind}"], "torch.UntypedStorage")
+    return ""
 
 
 def autoload(backend: Capabilities) -> str:
@@ -119,11 +131,9 @@ def serialization(backend: Capabilities) -> str:
 
 
 def amp(backend: Capabilities) -> str:
-    missing = _lacking(_module(backend), ["get_amp_supported_dtype"], f"torch.{backend.kind}")
-    if not missing:
-        with torch.autocast(backend.kind, dtype=_module(backend).get_amp_supported_dtype()[0]):
-            pass
-    return missing
+    _require(_module(backend), ["get_amp_supported_dtype"], f"torch.{backend.kind}")
+    with torch.autocast(backend.kind, dtype=_module(backend).get_amp_supported_dtype()[0]):
+        return ""
 
 
 def pinned_memory(backend: Capabilities) -> str:
@@ -133,7 +143,9 @@ def pinned_memory(backend: Capabilities) -> str:
 
 def minimal_ops(backend: Capabilities) -> str:
     missing = [name for name in MINIMAL if route_of(name, backend.device) not in (Route.NATIVE, Route.COMPOSITE)]
-    return f"no kernel for {', '.join(missing)}" if missing else ""
+    if missing:
+        raise LackingError(f"no kernel for {', '.join(missing)}", missing)
+    return ""
 
 
 def fallback(backend: Capabilities) -> str:

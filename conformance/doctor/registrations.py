@@ -1,11 +1,13 @@
 """The table of registrations: what each is for, how it is probed, and the lines that make it, by torch version.
 
-``{kind}`` stands for the device's name and ``{module}`` for the backend's Python module.
+``{kind}`` stands for the device's name, ``{module}`` for the backend's Python module, and ``{each}`` for the lines of
+the functions or kernels that are missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from packaging.version import Version
@@ -31,16 +33,18 @@ class Registration:
     need: Need
     purpose: str
     lines: tuple[tuple[str, str], ...]
+    each: Mapping[str, str] = field(default_factory=dict)  # the line of each function or kernel
 
     @property
     def since(self) -> Version:
         """The first torch version that has this registration."""
         return Version(self.lines[0][0])
 
-    def lines_for(self, torch: Version, kind: str, module: str) -> str:
-        """Return the lines to add for a torch version."""
+    def lines_for(self, torch: Version, kind: str, module: str, missing: Collection[str] = ()) -> str:
+        """Return the lines to add for a torch version: for what is ``missing``, or all if that is empty."""
         text = [text for since, text in self.lines if Version(since) <= torch][-1]
-        return text.replace("{kind}", kind).replace("{module}", module)
+        each = "\n".join(line for name, line in self.each.items() if name in missing or not missing)
+        return text.replace("{each}", each).replace("{kind}", kind).replace("{module}", module)
 
 
 def _allocator(base: str) -> str:
@@ -60,6 +64,22 @@ def _hooks(*methods: str) -> str:
     )
 
 
+def _functions(names: Iterable[str]) -> dict[str, str]:
+    """Return the line of each function of the device's module."""
+    return {name: f"def {name}({_ARGUMENTS.get(name, '')}): {_BODIES.get(name, '...')}" for name in names}
+
+
+def _kernels(names: Iterable[str]) -> dict[str, str]:
+    """Return the line that registers each kernel."""
+    return {name: f'  m.impl("{name}", &{name.replace(".", "_")});' for name in names}
+
+
+_ARGUMENTS = {
+    "set_device": "device", "synchronize": "device=None", "manual_seed_all": "seed",
+    "get_rng_state": "device='{kind}'", "set_rng_state": "state, device='{kind}'",
+}  # fmt: skip
+_BODIES = {"_is_in_bad_fork": "return False"}
+
 REGISTRATIONS = (
     Registration(
         "device name", probes.device_name, Need.REQUIRED, "the device is called {kind} and not privateuseone",
@@ -72,7 +92,8 @@ REGISTRATIONS = (
     ),
     Registration(
         "minimal ops", probes.minimal_ops, Need.REQUIRED, "making, viewing and copying tensors",
-        (("2.0", 'TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {  // C++\n  m.impl("view", &view); ...\n}'),),
+        (("2.0", "TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {  // C++\n{each}\n}"),),
+        _kernels(probes.MINIMAL),
     ),
     Registration(
         "allocator", probes.allocator, Need.REQUIRED, "torch.UntypedStorage, resize_, torch.load",
@@ -104,8 +125,8 @@ REGISTRATIONS = (
     Registration(
         "seeding", probes.seeding, Need.ADVISED,
         "torch.manual_seed, fork_rng, checkpoint: without it they leave the device's generators alone",
-        (("2.0", ("# Python, in torch.{kind}:\ndef _is_in_bad_fork(): return False\ndef manual_seed_all(seed): ...\n"
-          "def get_rng_state(device='{kind}'): ...\ndef set_rng_state(state, device='{kind}'): ...")),),
+        (("2.0", "# Python, in torch.{kind}:\n{each}"),),
+        _functions(probes.SEEDING_FUNCTIONS),
     ),
     Registration(
         "_initialized", probes.initialized, Need.ADVISED,
@@ -114,12 +135,13 @@ REGISTRATIONS = (
     ),
     Registration(
         "module functions", probes.module_functions, Need.ADVISED, "programs and torch itself ask them of any device",
-        (("2.0", ("# Python, in torch.{kind}:\ndef is_available(): ...\ndef device_count(): ...\n"
-          "def current_device(): ...\ndef set_device(device): ...\ndef synchronize(device=None): ...")),),
+        (("2.0", "# Python, in torch.{kind}:\n{each}"),),
+        _functions(probes.MODULE_FUNCTIONS),
     ),
     Registration(
-        "names for methods", probes.methods, Need.ADVISED, "tensor.{kind}(), tensor.is_{kind}, module.{kind}()",
-        (("2.0", "torch.utils.generate_methods_for_privateuse1_backend()  # Python"),),
+        "names for methods", probes.methods, Need.ADVISED,
+        "tensor.{kind}(), tensor.is_{kind}, module.{kind}(), storage.{kind}()",
+        (("2.1", "torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)  # Python"),),
     ),
     Registration(
         "serialization", probes.serialization, Need.ADVISED, "torch.save and torch.load of tensors on the device",

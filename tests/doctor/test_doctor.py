@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from conformance.backends import Capabilities
 from conformance.bare_device import BareDevice
 from conformance.doctor import examination, probes
 from conformance.doctor.registrations import REGISTRATIONS, Need, Registration
+from conformance.vocabulary import Route
 
 OLD, NEW = Version("2.6.0"), Version("2.13.0")
 
@@ -102,3 +107,44 @@ def test_a_function_that_is_taken_away_is_found_missing(
     monkeypatch.delattr(torch.npu, function)
     (gone,) = examination.examine(backend, NEW, [one])
     assert gone.missing == f"there is no torch.npu.{function}"
+
+
+@pytest.mark.parametrize(("name", "function"), [h for h in HIDDEN if h[0] != "AMP"])
+def test_of_several_functions_only_lines_for_those_that_are_missing_are_shown(
+    backend: Capabilities, monkeypatch: pytest.MonkeyPatch, name: str, function: str
+) -> None:
+    (one,) = (r for r in REGISTRATIONS if r.name == name)
+    monkeypatch.delattr(torch.npu, function)
+    text = examination.text(list(examination.examine(backend, NEW, [one])), backend, NEW)
+    assert re.findall(r"def (\w+)", text) == [function]
+    assert re.findall(r"def (\w+)", one.lines_for(NEW, "npu", "mine")) == list(one.each)
+
+
+def test_only_the_kernels_that_are_missing_are_shown(backend: Capabilities, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = (r for r in REGISTRATIONS if r.name == "minimal ops")
+    monkeypatch.setattr(probes, "route_of", lambda name, _: "" if name == "set_.source_Storage" else Route.NATIVE)
+    text = examination.text(list(examination.examine(backend, NEW, [one])), backend, NEW)
+    assert "no kernel for set_.source_Storage\n" in text
+    assert re.findall(r"m\.impl.*", text) == ['m.impl("set_.source_Storage", &set__source_Storage);']
+
+
+NAMED = """
+import torch
+from packaging.version import Version
+from conformance.backends import Capabilities
+from conformance.bare_device import BareDevice
+from conformance.doctor import examination
+from conformance.doctor.registrations import REGISTRATIONS
+version, device = Version("2.13.0"), Capabilities(BareDevice("torch", "mydev"), "torch:mydev", "torch")
+for name in ("device name", "names for methods"):
+    (one,) = (r for r in REGISTRATIONS if r.name == name)
+    exec(one.lines_for(version, "mydev", "torch"))
+    (found,) = examination.examine(device, version, [one])
+    assert found.missing == "", found.missing
+"""
+
+
+def test_the_lines_for_names_are_all_that_their_probes_ask_for() -> None:
+    subprocess.run(
+        [sys.executable, "-c", NAMED], check=True, timeout=300, env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    )
