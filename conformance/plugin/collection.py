@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.plugin import keywords, markers, sharding
-from conformance.plugin.request import PACKAGE, asked_for, plan_of
+from conformance.plugin.request import PACKAGE, asked_for, is_of_all, plan_of
 from conformance.plugin.resuming import seen
 from conformance.vocabulary import SCENARIOS, CellId
 
@@ -47,16 +47,19 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Deselect cells by options and shard. Cells skip the other plugins' hooks if no option deselects by name.
+    """Deselect cells by options and shard, after the hooks of other plugins. Raises pytest.UsageError.
 
-    Cells have no fixtures, so pytest does not need to reorder them.
+    Cells have no fixtures, so pytest does not need to reorder them. That takes two seconds for a full run, and cells
+    skip pytest's own hooks if no option deselects by name and no other plugin has this hook.
     """
     if not asked_for(config):
         return (yield)
-    chosen = config.option.keyword or config.option.deselect
-    if chosen or not all(isinstance(item, CellItem) for item in items):
+    chosen, others = config.option.keyword or config.option.deselect, _others_with_hook(config)
+    if chosen or others or not all(isinstance(item, CellItem) for item in items):
+        given = _cells_of(items)
         with markers.decided_here(config, items, CellItem):
             yield
+        _refuse_fewer(config, given, items, others)
     else:
         cells, items[:] = items[:], []
         try:
@@ -66,6 +69,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _leave_out(config, items, lambda cells: sharding.taken(config, cells))
     _leave_out(config, items, lambda cells: _to_run(config, cells))
     config.stash[SELECTED] = True
+
+
+def _others_with_hook(config: pytest.Config) -> list[str]:
+    """Return the names of the plugins that change the collected items, besides pytest's own and the suite's."""
+    hooks = config.hook.pytest_collection_modifyitems.get_hookimpls()
+    packages = {hook.plugin_name: hook.function.__module__.partition(".")[0] for hook in hooks}
+    return sorted(name for name, package in packages.items() if package not in ("_pytest", PACKAGE.name))
+
+
+def _refuse_fewer(config: pytest.Config, given: set[CellId], items: list[pytest.Item], others: list[str]) -> None:
+    """Raise pytest.UsageError if other plugins took cells from a run that counts as one of all cells."""
+    lost = given - _cells_of(items)
+    if lost and others and is_of_all(config, plan_of(config)):
+        raise pytest.UsageError(
+            f"a plugin (one of {', '.join(others)}) deselected {len(lost)} of {len(given)} cells, and the run would "
+            "count as one of all cells; select cells by -k, -m, --shard or another option, or run without that plugin "
+            "(-p no:NAME)"
+        )
+
+
+def _cells_of(items: list[pytest.Item]) -> set[CellId]:
+    return {item.cell for item in items if isinstance(item, CellItem)}
 
 
 def _leave_out(

@@ -330,10 +330,14 @@ def directory_of(config: pytest.Config, plan: Plan) -> Path:
 
 def series_of(config: pytest.Config, plan: Plan) -> str:
     """Return the series of this run, see ``series_name``. A run of some cells replaces no run of all cells."""
-    lane, tier = lane_of(config, plan), plan.selection.tier
-    every_cell = plan.selection == replace(whole_lane(config), tier=tier) and _names_all(config)
+    lane, tier, every_cell = lane_of(config, plan), plan.selection.tier, is_of_all(config, plan)
     complete = every_cell and tier == whole_lane(config).tier
     return series_name(lane, complete=complete, tier=tier.name if every_cell else "")
+
+
+def is_of_all(config: pytest.Config, plan: Plan) -> bool:
+    """Return whether the options select all cells of a tier."""
+    return plan.selection == replace(whole_lane(config), tier=plan.selection.tier) and _names_all(config)
 
 
 def _names_all(config: pytest.Config) -> bool:
