@@ -14,7 +14,8 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.judging import bits, views
-from conformance.layouts import CONTEXTS, GENERATED
+from conformance.layouts import CONJ_DTYPES, CONTEXTS, DRAWN, GENERATED
+from conformance.plan.case import Case
 from conformance.torch_versions import neg_view, storage_id
 from conformance.vocabulary import CellId, Route
 
@@ -295,6 +296,30 @@ def needed(cell: CellId, route: str, broken: Collection[str]) -> str:
     """Return the first of these broken primitives that the cell needs, "" if it needs none."""
     needs = {primitive.name: primitive.needs for primitive in GATE}
     return next((name for name in broken if (needs_it := needs[name]) and needs_it(cell, route, broken)), "")
+
+
+# The bit of an argument that each of these primitives resolves.
+_RESOLVED = {"conjugate": "conj", "negative": "neg"}
+
+
+def needed_by(case: Case, broken: Iterable[str]) -> str:
+    """Return the first of these broken primitives that an argument of the case needs, "" if none does.
+
+    In a layout whose strides are drawn, some cases of a cell have an argument with the conjugate bit, others do not.
+    """
+    set_bits = {placement.bit for placement in case.placements} - {""}
+    return next((name for name in broken if _RESOLVED.get(name) in set_bits and not copies(case.cell)), "")
+
+
+def needed_by_each(cell: CellId, cases: Callable[[CellId], Iterable[Case]], broken: Collection[str]) -> str:
+    """Return the first of these broken primitives if each of the cell's cases needs one, else "".
+
+    ``cases`` makes the cases of a cell. It is called only if arguments of the cell may have the conjugate bit.
+    """
+    if _RESOLVED.keys().isdisjoint(broken) or cell.layout not in DRAWN or cell.dtype not in CONJ_DTYPES:
+        return ""
+    needs = [needed_by(case, broken) for case in cases(cell)]
+    return needs[0] if needs and all(needs) else ""
 
 
 def without(backend: Capabilities, broken: Iterable[str]) -> None:

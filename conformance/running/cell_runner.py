@@ -46,6 +46,7 @@ class CellRunner:
         self._twins = Twins(plan.corpus.value)
         self._judge: tuple[tuple[str, Context], Judge] | None = None
         self._settles = False
+        self._broken: tuple[str, ...] = ()  # primitives
 
     def prepare(self) -> None:
         """Load what each child would load for itself, before the first is forked. Does not touch the device."""
@@ -66,6 +67,7 @@ class CellRunner:
     def without(self, primitives: Sequence[str]) -> None:
         """Do without broken primitives in this process."""
         bringup.without(self.plan.backend, primitives)
+        self._broken = tuple(primitives)
 
     def subnormal_dtypes(self) -> tuple[str, ...]:
         """The dtypes for which the device is asked whether it keeps subnormal numbers."""
@@ -104,8 +106,9 @@ class CellRunner:
         return [Tried(p.name, text, bringup.blocks(self.plan.backend, i)) for i, (p, text) in texts]
 
     def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
-        """The first of these primitives that the cell needs; "" when it needs none."""
-        return bringup.needed(cell, self.route(cell), primitives)
+        """The first of these primitives that the cell, or each of its cases, needs; "" when it needs none."""
+        needed = bringup.needed(cell, self.route(cell), primitives)
+        return needed or bringup.needed_by_each(cell, self.plan.cases, primitives)
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
@@ -149,7 +152,7 @@ class CellRunner:
 
     def _observation(self, tally: _Tally) -> Observation:
         observation = tally.observation()
-        partial = observation.status is Status.PASS and not self.plan.takes_all(tally.cell)
+        partial = observation.status is Status.PASS and (tally.left_cases or not self.plan.takes_all(tally.cell))
         return replace(observation, partial=partial)
 
     def _run_scenario(self, cell: CellId, progress: Progress, tally: _Tally) -> Observation:
@@ -210,6 +213,9 @@ class CellRunner:
             searched = tally.is_first and not judge.has_lost_device
             return replace(found, boundary=_boundary(judge, case)) if searched else found
 
+        if needed := bringup.needed_by(case, self._broken):
+            tally.leave(f"the arguments need {needed}, which is broken")
+            return
         tally.add(case.id, lambda: judge.judge(case, partial(progress.note, index)), told)
         if self._settles and (late := self.settle()):
             tally.failed(CaseFailure(case.id, (late_error(late),), placed_arguments(case)))
@@ -261,6 +267,7 @@ class _Tally:
         self.raw_ns = 0
         self.cases = 0
         self.tainted = False
+        self.left_cases = False  # whether cases need a primitive that is broken
         self.reason = ""  # why the first case that could not be compared could not
         self.lacking: Counter[str] = Counter()  # skipped cases, by the overload that a native kernel lacks
         self.left_out = ""  # what of a scenario could not be compared
@@ -295,6 +302,12 @@ class _Tally:
         self.compared += 1
         if result.mismatches:
             self.failed(told(CaseFailure(case, tuple(result.mismatches))))
+
+    def leave(self, why: str) -> None:
+        """Add a case that cannot run."""
+        self.cases += 1
+        self.left_cases = True
+        self.reason = self.reason or why
 
     def failed(self, failure: CaseFailure) -> None:
         self._failing += 1
