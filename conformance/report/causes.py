@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from conformance.report import failures
@@ -36,6 +37,7 @@ def _shown(cause: Cause, table: Table, backend: str) -> dict[str, Any]:
         "kernel": cause.kernel,
         "cells": [table.of(cell) for cell in cause.cells],
         "overloads": [{"name": o, "cells": counts[o], "own": o not in callers} for o in cause.overloads],
+        "manner": asdict(cause.manner),
         "contrasts": [{"axis": c.axis, "failing": c.failing, "passing": c.passing} for c in cause.contrasts],
         "example": cause.example, "cell": table.of(cause.example_cell),
         "commands": causes_text.commands(cause, backend),

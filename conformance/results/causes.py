@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.records import ALONE, CaseFailure, Observation, Setting
-from conformance.results.suspicion import FALLBACK, Evidence, FailingCell, PassingCell
+from conformance.results.suspicion import FALLBACK, SEVERAL, Evidence, FailingCell, Manner, PassingCell, Suspect
 from conformance.vocabulary import CellId, Fact, Status
 
 __all__ = [
-    "FALLBACK", "Cause", "Contrast", "FailingCell", "PassingCell", "causes", "failing_cell", "of_failures", "of_run",
+    "FALLBACK", "Cause", "Contrast", "FailingCell", "Manner", "PassingCell", "causes", "failing_cell", "of_failures",
+    "of_run",
 ]  # fmt: skip
 
 AXES = ("dtype", "layout")
@@ -43,7 +44,7 @@ class Cause:
     example_cell: CellId
     contrasts: tuple[Contrast, ...] = ()
     setting: Setting = ALONE  # what the example needs to fail again
-    manner: str = ""  # the signal or the error by which all cells fail; "" if they differ or fail in several ways
+    manner: Manner = SEVERAL  # how all cells fail
 
     @property
     def overloads(self) -> tuple[str, ...]:
@@ -82,8 +83,8 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[PassingCell]) -> li
         passed[cell.operator].append(cell)
     left = _Left(failing, Evidence(failing, agree))
     found: list[Cause] = []
-    while kernel := left.best():
-        found.append(_cause(kernel, left.take(kernel), passed))
+    while suspect := left.best():
+        found.append(_cause(suspect.kernel, left.take(suspect), passed))
     return found
 
 
@@ -95,17 +96,20 @@ def failing_cell(observation: Observation) -> FailingCell:
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
     died = first is not None and first.death is not None
     setting = first.setting if first else ALONE
-    elements, manner = max(sizes, default=0), _manner(first) if first else ""
+    elements, manner = max(sizes, default=0), _manner(first) if first else SEVERAL
     return FailingCell(o.cell, first.case if first else "", calls, elements, o.route, died, setting, manner)
 
 
-def _manner(failure: CaseFailure) -> str:
-    """Return the signal by which a case died, or the error that the device alone raised; "" if results differ."""
+def _manner(failure: CaseFailure) -> Manner:
+    """Return the signal by which a case died, the error that the device alone raised, or the first check that fails."""
     if failure.death is not None:
-        return failure.death.signal or "timeout"
-    facts = failure.mismatches[0].facts if failure.mismatches else {}
+        return Manner(signal=failure.death.signal or "timeout")
+    first = failure.mismatches[0] if failure.mismatches else None
+    facts = first.facts if first else {}
     error = facts.get("device") if facts.get("kind") == Fact.ERRORS.value and not facts.get("cpu") else None
-    return f"{error['type']}: {error['message']}" if error else ""
+    if error:
+        return Manner(error=error["type"], message=error["message"])
+    return Manner(check=first.check.value) if first else SEVERAL
 
 
 class _Left:
@@ -113,24 +117,24 @@ class _Left:
 
     def __init__(self, failing: Sequence[FailingCell], evidence: Evidence) -> None:
         self._evidence = evidence
-        self._cells: dict[str, dict[CellId, FailingCell]] = defaultdict(dict)
-        self._overloads: dict[str, Counter[str]] = defaultdict(Counter)  # how many cells of each
-        self._depth: dict[str, int] = defaultdict(int)  # the latest place at which a case calls the kernel
+        self._cells: dict[Suspect, dict[CellId, FailingCell]] = defaultdict(dict)
+        self._overloads: dict[Suspect, Counter[str]] = defaultdict(Counter)  # how many cells of each
+        self._depth: dict[Suspect, int] = defaultdict(int)  # the latest place at which a case calls the kernel
         for f in failing:
-            for kernel in evidence.suspects[f.cell]:
-                self._cells[kernel][f.cell] = f
-                self._overloads[kernel][f.cell.overload] += 1
-                place = f.kernels.index(kernel) + 1 if kernel in f.kernels else 0
-                self._depth[kernel] = max(self._depth[kernel], place)
+            for suspect in evidence.suspects[f.cell]:
+                self._cells[suspect][f.cell] = f
+                self._overloads[suspect][f.cell.overload] += 1
+                place = f.kernels.index(suspect.kernel) + 1 if suspect.kernel in f.kernels else 0
+                self._depth[suspect] = max(self._depth[suspect], place)
 
-    def best(self) -> str:
-        """Return the kernel that explains most; "" if no cell is left."""
-        may_stand = (k for k, cells in self._cells.items() if self._evidence.may_stand(k, cells))
-        return min(may_stand, key=self._rank, default="")
+    def best(self) -> Suspect | None:
+        """Return the suspect that explains most; None if no cell is left."""
+        may_stand = (s for s, cells in self._cells.items() if self._evidence.may_stand(s.kernel, cells))
+        return min(may_stand, key=self._rank, default=None)
 
-    def take(self, kernel: str) -> list[FailingCell]:
-        """Remove the cells that a kernel explains, and return them."""
-        taken = list(self._cells[kernel].values())
+    def take(self, suspect: Suspect) -> list[FailingCell]:
+        """Remove the cells that a suspect explains, and return them."""
+        taken = list(self._cells[suspect].values())
         for f in taken:
             for other in self._evidence.suspects[f.cell]:
                 del self._cells[other][f.cell]
@@ -141,10 +145,10 @@ class _Left:
                     del self._cells[other]
         return taken
 
-    def _rank(self, kernel: str) -> tuple[int, int, bool, bool, int, str]:
-        explained = len(self._overloads[kernel]), len(self._cells[kernel])
-        cleared = kernel in self._evidence.cleared
-        return -explained[0], -explained[1], kernel != FALLBACK, cleared, -self._depth[kernel], kernel
+    def _rank(self, suspect: Suspect) -> tuple[int, int, bool, bool, int, str]:
+        overloads, cells = len(self._overloads[suspect]), len(self._cells[suspect])
+        cleared = suspect.kernel in self._evidence.cleared
+        return -overloads, -cells, suspect.kernel != FALLBACK, cleared, -self._depth[suspect], str(suspect)
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:
@@ -153,7 +157,7 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
     others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
     case, manners = example.case or str(example.cell), {f.manner for f in explained}
-    manner = manners.pop() if len(manners) == 1 else ""
+    manner = manners.pop() if len(manners) == 1 else SEVERAL
     return Cause(kernel, cells, case, example.cell, _contrasts(own, others), example.setting, manner)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.records import ALONE
-from conformance.results.causes import Cause, Contrast
+from conformance.results.causes import Cause, Contrast, Manner
 from conformance.support import command_lines
 
 SHOWN = 10  # causes
@@ -37,6 +37,11 @@ def contrast(found: Contrast) -> str:
     return f"{found.axis}: fails in {some(found.failing)}; all pass in {some(found.passing)}"
 
 
+def manner(how: Manner) -> str:
+    """Return how cells fail, e.g. ``SIGSEGV``, ``RuntimeError: no kernel`` or ``stride``; "" if in several ways."""
+    return how.signal or how.check or (f"{how.error}: {how.message}" if how.error else "")
+
+
 def commands(cause: Cause, backend: str) -> dict[str, str]:
     """Return the commands for the example of a cause by what they do; none for an example that is no case.
 
@@ -61,8 +66,8 @@ def counted(n: int, what: str) -> str:
 
 
 def _told(cause: Cause, backend: str) -> Iterator[str]:
-    if cause.manner:
-        yield f"all fail by: {cause.manner}"
+    if how := manner(cause.manner):
+        yield f"all fail by: {how}"
     yield from map(contrast, cause.contrasts)
     yield f"example: {cause.example}"
     for what, command in commands(cause, backend).items():

@@ -3,6 +3,7 @@
 A kernel is a suspect if the cell's first failing case calls it, unless its own cells were tried and all agree with CPU.
 The cell's own operator always is one. Torch composes some operators of others. Such an operator has no kernel, so the
 kernels that it calls are suspects in its place. A kernel of which no cell fails is one only for cells that fail alike.
+The fallback serves many operators, so it is a suspect of its own for each group of cells that fail alike.
 """
 
 from __future__ import annotations
@@ -20,6 +21,24 @@ FALLBACK = "the fallback"
 
 
 @dataclass(frozen=True, slots=True)
+class Manner:
+    """How a cell fails: by a signal, by an error that the device alone raised, or by what differs."""
+
+    signal: str = ""  # "timeout" if the case did not return
+    error: str = ""  # its type
+    message: str = ""
+    check: str = ""  # the first that found a difference
+
+    @property
+    def ends_the_call(self) -> bool:
+        """Whether the call gives no results: the case died, or the device alone raised an error."""
+        return bool(self.signal or self.error)
+
+
+SEVERAL = Manner()  # of cells that fail in several ways
+
+
+@dataclass(frozen=True, slots=True)
 class FailingCell:
     """A failing cell, as far as its cause is concerned."""
 
@@ -30,12 +49,25 @@ class FailingCell:
     route: str = Route.NATIVE
     on_cpu: bool = False  # CPU ran these kernels: the case died on the device
     setting: Setting = ALONE  # what the case needs to fail again
-    manner: str = ""  # the signal of its death, or the error that the device alone raised; "" if results differ
+    manner: Manner = SEVERAL
 
     @property
-    def alike(self) -> str:
-        """A key that cells which fail alike share. Each program whose results differ has a key of its own."""
-        return self.manner or (str(self.cell) if self.cell.is_scenario else "")
+    def alike(self) -> tuple[Manner, str]:
+        """A key that cells which fail alike share. Each program whose results differ has a key of its own.
+
+        What differs is not part of it: one wrong kernel gives wrong values in a cell and wrong strides in another one.
+        """
+        if self.manner.ends_the_call:
+            return self.manner, ""
+        return SEVERAL, str(self.cell) if self.cell.is_scenario else ""
+
+
+class Suspect(NamedTuple):
+    """A kernel that may be why a cell fails. Of the fallback, there is one for each manner of failing."""
+
+    kernel: str  # an operator, or FALLBACK
+    manner: Manner = SEVERAL
+    program: str = ""  # whose results differ, if it is a program that falls back
 
 
 class PassingCell(NamedTuple):
@@ -62,7 +94,8 @@ class Evidence:
         self._sole: set[str] = (
             set()
         )  # kernels that are the only one not cleared of those that a composed operator calls
-        self.suspects = _without_unlike(failing, {f.cell: self._suspects(f) for f in failing}, self._failing)
+        named = _without_unlike(failing, {f.cell: self._suspects(f) for f in failing}, self._failing)
+        self.suspects = {f.cell: frozenset(_suspect(kernel, f) for kernel in named[f.cell]) for f in failing}
 
     def may_stand(self, kernel: str, cells: Iterable[CellId]) -> bool:
         """Whether a kernel may be named for these cells.
@@ -110,6 +143,13 @@ class Evidence:
         return set(f.kernels) - self._composed
 
 
+def _suspect(kernel: str, f: FailingCell) -> Suspect:
+    if kernel != FALLBACK:
+        return Suspect(kernel)
+    program = str(f.cell) if f.cell.is_scenario and not f.manner.ends_the_call else ""
+    return Suspect(kernel, f.manner, program)
+
+
 def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:
     """The kernels without cells of their own that may be broken.
 
@@ -136,13 +176,13 @@ def _without_unlike(
     Its own cells do not say what is wrong with such a kernel. Callers of which some raise an error and others die have
     little in common besides calls that most operators make.
     """
-    alike: dict[str, dict[str, list[CellId]]] = defaultdict(lambda: defaultdict(list))
+    alike: dict[str, dict[tuple[Manner, str], list[CellId]]] = defaultdict(lambda: defaultdict(list))
     for f in failing:
         for kernel in suspects[f.cell] - {FALLBACK, *own_fail}:
             alike[kernel][f.alike].append(f.cell)
     kept = dict(suspects)
     for kernel, cells in alike.items():
-        most = max(cells, key=lambda key: (len({c.operator for c in cells[key]}), len(cells[key]), key))
+        most = max(cells, key=lambda key: (len({c.operator for c in cells[key]}), len(cells[key]), str(key)))
         for cell in (cell for key in cells if key != most for cell in cells[key]):
             kept[cell] -= {kernel}
     return kept

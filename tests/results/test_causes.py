@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.records import Mismatch
-from conformance.results.causes import FALLBACK, Contrast, FailingCell, PassingCell, causes, failing_cell
+from conformance.results.causes import FALLBACK, Contrast, FailingCell, Manner, PassingCell, causes, failing_cell
 from conformance.vocabulary import CellId, Check, Status
 from tests.records import failure, observed
 
@@ -129,7 +129,7 @@ def test_composites_of_a_failing_composite_have_a_kernel_below_it_as_their_cause
 
 
 def test_a_kernel_without_failing_cells_explains_those_that_fail_alike() -> None:
-    raised, died_of = "RuntimeError: no kernel", "SIGSEGV"
+    raised, died_of = Manner(error="RuntimeError", message="no kernel"), Manner(signal="SIGSEGV")
     windows = [replace(failing(f"window.{i}", "resize_", "fill_"), manner=raised) for i in range(3)]
     grown = [replace(failing(name, "resize_"), manner=died_of) for name in ("cat", "stack")]
     assert names([*windows, *grown]) == {"resize_": ("cat", "stack"), "window": ("window.0", "window.1", "window.2")}
@@ -146,18 +146,21 @@ def test_programs_that_differ_have_no_kernel_without_cells_in_common() -> None:
     cells = map(CellId.of_scenario, ("masks:a", "masks:b", "rnn:c"))
     programs = [replace(failing("", "empty"), cell=one) for one in cells]
     assert len(names(programs)) == 3
-    assert list(names([replace(f, manner="RuntimeError: no generator") for f in programs])) == ["empty"]
+    raised = Manner(error="RuntimeError", message="no generator")
+    assert list(names([replace(f, manner=raised) for f in programs])) == ["empty"]
 
 
-def test_the_manner_of_a_failure_is_its_signal_or_the_error_of_the_device_alone() -> None:
-    def manner(**facts: object) -> str:
+def test_the_manner_of_a_failure_is_a_signal_an_error_or_the_first_check() -> None:
+    def manner(**facts: object) -> Manner:
         shown = replace(failure("a#s.0", "error_parity"), mismatches=(Mismatch(Check.ERROR_PARITY, "", facts),))
         return failing_cell(replace(observed("a", status=Status.FAIL), failures=(shown,))).manner
 
-    error = {"type": "RuntimeError", "message": "no kernel"}
-    assert manner(kind="errors", device=error, cpu=None) == "RuntimeError: no kernel"
-    assert manner(kind="errors", device=None, cpu=error) == ""
-    assert manner(kind="errors", device=error, cpu=error) == ""
+    error, differ = {"type": "RuntimeError", "message": "no kernel"}, Manner(check="error_parity")
+    assert manner(kind="errors", device=error, cpu=None) == Manner(error="RuntimeError", message="no kernel")
+    assert manner(kind="errors", device=None, cpu=error) == differ
+    assert manner(kind="errors", device=error, cpu=error) == differ
+    crashed = replace(observed("a", status=Status.CRASH), failures=(failure("a#s.0", ""),))
+    assert failing_cell(crashed).manner == Manner(signal="SIGSEGV")
 
 
 def test_of_two_kernels_that_explain_the_same_one_without_passing_cells_is_the_cause() -> None:
@@ -203,6 +206,23 @@ def test_a_cell_is_explained_once() -> None:
 def test_a_broken_fallback_explains_what_falls_back() -> None:
     failed = [failing("svd", route="fallback"), failing("qr", route="fallback"), failing("neg")]
     assert names(failed) == {FALLBACK: ("qr", "svd"), "neg": ("neg",)}
+
+
+def test_the_fallback_is_one_cause_for_each_manner_of_failing() -> None:
+    manners = {
+        "stride": Manner(check="stride"), "died": Manner(signal="SIGSEGV"),
+        "raised": Manner(error="RuntimeError", message="no generator"),
+    }  # fmt: skip
+    failed = [
+        replace(failing(f"{how}_{i}", route="fallback"), manner=manner)
+        for how, manner in manners.items()
+        for i in range(2)
+    ]
+    found = causes(failed, [])
+    assert {cause.kernel for cause in found} == {FALLBACK}
+    assert {cause.overloads: cause.manner for cause in found} == {
+        (f"{how}_0", f"{how}_1"): manner for how, manner in manners.items()
+    }
 
 
 def test_the_cause_of_one_failing_fallback_operator_is_the_fallback() -> None:

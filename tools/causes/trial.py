@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.results.causes import FailingCell
+from conformance.results.causes import FailingCell, Manner
 from conformance.vocabulary import CellId
 
 MADE_WITH = "made_with.json"  # in the directory: what its trials were made with
@@ -35,10 +35,13 @@ class Trial:
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Trial:
         """Inverse of :meth:`to_json`."""
-        failing = tuple(
-            FailingCell(**{**f, "cell": CellId(*f["cell"]), "kernels": tuple(f["kernels"])}) for f in d["failing"]
-        )
+        failing = tuple(map(_failing_cell, d["failing"]))
         return Trial(**{**d, "failing": failing, "passing": tuple(CellId(*fields) for fields in d["passing"])})
+
+
+def _failing_cell(d: Mapping[str, Any]) -> FailingCell:
+    objects = {"cell": CellId(*d["cell"]), "kernels": tuple(d["kernels"]), "manner": Manner(**d["manner"])}
+    return FailingCell(**{**d, **objects})
 
 
 def forget_others(directory: Path, made_with: Mapping[str, str]) -> None:
