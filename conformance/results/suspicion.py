@@ -8,9 +8,10 @@ The fallback serves many operators, so it is a suspect of its own for each group
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from conformance.records import ALONE, Setting
@@ -34,7 +35,13 @@ class Manner:
         """Whether the call gives no results: the case died, or the device alone raised an error."""
         return bool(self.signal or self.error)
 
+    @property
+    def kind(self) -> Manner:
+        """The manner without what depends on the arguments: numbers and quoted names in the message."""
+        return replace(self, message=_OF_ARGUMENTS.sub("_", self.message)) if self.message else self
 
+
+_OF_ARGUMENTS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 SEVERAL = Manner()  # of cells that fail in several ways
 
 
@@ -53,13 +60,9 @@ class FailingCell:
 
     @property
     def alike(self) -> tuple[Manner, str]:
-        """A key that cells which fail alike share. Each program whose results differ has a key of its own.
-
-        What differs is not part of it: one wrong kernel gives wrong values in a cell and wrong strides in another one.
-        """
-        if self.manner.ends_the_call:
-            return self.manner, ""
-        return SEVERAL, str(self.cell) if self.cell.is_scenario else ""
+        """A key that cells which fail alike share. Each program whose results differ has a key of its own."""
+        program = str(self.cell) if self.cell.is_scenario and not self.manner.ends_the_call else ""
+        return self.manner.kind, program
 
 
 class Suspect(NamedTuple):
@@ -144,10 +147,7 @@ class Evidence:
 
 
 def _suspect(kernel: str, f: FailingCell) -> Suspect:
-    if kernel != FALLBACK:
-        return Suspect(kernel)
-    program = str(f.cell) if f.cell.is_scenario and not f.manner.ends_the_call else ""
-    return Suspect(kernel, f.manner, program)
+    return Suspect(kernel, *f.alike) if kernel == FALLBACK else Suspect(kernel)
 
 
 def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:
@@ -170,19 +170,38 @@ def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Col
 def _without_unlike(
     failing: Sequence[FailingCell], suspects: Mapping[CellId, frozenset[str]], own_fail: Collection[str]
 ) -> dict[CellId, frozenset[str]]:
-    """Return the suspects, where a kernel without failing cells is one only of cells that fail alike.
+    """Return the suspects, where a kernel is one only of cells that fail in a way in which it may make them fail.
 
-    Of several groups of cells that fail alike, it stays a suspect of the one with the most operators.
-    Its own cells do not say what is wrong with such a kernel. Callers of which some raise an error and others die have
-    little in common besides calls that most operators make.
+    Cells of a kernel that never gives wrong results, but dies or raises errors, say how its callers fail. If none of
+    its own cells fails, it stays a suspect of those cells that fail alike: of several groups, of the one with the
+    most operators. Callers of which some raise an error and others die have little in common besides calls that most
+    operators make.
     """
+    own = _own_manners(failing)
     alike: dict[str, dict[tuple[Manner, str], list[CellId]]] = defaultdict(lambda: defaultdict(list))
+    kept = {}
     for f in failing:
-        for kernel in suspects[f.cell] - {FALLBACK, *own_fail}:
+        named = suspects[f.cell]
+        kept[f.cell] = frozenset(k for k in named if k == f.cell.operator or _may_cause(own.get(k, ()), f.manner))
+        for kernel in named - {FALLBACK, *own_fail}:
             alike[kernel][f.alike].append(f.cell)
-    kept = dict(suspects)
     for kernel, cells in alike.items():
         most = max(cells, key=lambda key: (len({c.operator for c in cells[key]}), len(cells[key]), str(key)))
         for cell in (cell for key in cells if key != most for cell in cells[key]):
             kept[cell] -= {kernel}
     return kept
+
+
+def _own_manners(failing: Iterable[FailingCell]) -> dict[str, set[Manner]]:
+    """Return how the cells of each operator fail."""
+    found: dict[str, set[Manner]] = defaultdict(set)
+    for f in failing:
+        found[f.cell.operator].add(f.manner.kind)
+    return found
+
+
+def _may_cause(own: Collection[Manner], manner: Manner) -> bool:
+    """Whether a kernel whose own cells fail so may make a caller fail in this manner. Wrong results lead to any."""
+    if not own or not all(m.ends_the_call for m in own):
+        return True
+    return manner.kind in own or bool(manner.signal and any(m.signal for m in own))

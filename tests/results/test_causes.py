@@ -142,6 +142,21 @@ def test_a_kernel_without_failing_cells_explains_those_that_fail_alike() -> None
     assert set(tried["resize_"]) >= {"resize_", "cat", "stack", "window.0"}
 
 
+def test_a_kernel_that_only_dies_or_raises_explains_callers_that_do_so_too() -> None:
+    died_of, differs = Manner(signal="SIGSEGV"), Manner(check="stride")
+    raised = [Manner(error="RuntimeError", message=f"'{name}' takes {i} elements") for i, name in enumerate("ab")]
+    grown = replace(failing("resize_"), manner=died_of)
+    callers = {
+        "cat": Manner(signal="SIGABRT"), "pad": differs, "window": raised[0],
+    }  # fmt: skip
+    calling = [replace(failing(name, "resize_"), manner=manner) for name, manner in callers.items()]
+    assert names([grown, *calling])["resize_"] == ("resize_", "cat")
+    refuses = replace(failing("resize_"), manner=raised[1])
+    assert names([refuses, *calling])["resize_"] == ("resize_", "window")
+    wrong = replace(failing("resize_"), manner=differs)
+    assert names([wrong, *calling])["resize_"] == ("resize_", "cat", "pad", "window")
+
+
 def test_programs_that_differ_have_no_kernel_without_cells_in_common() -> None:
     cells = map(CellId.of_scenario, ("masks:a", "masks:b", "rnn:c"))
     programs = [replace(failing("", "empty"), cell=one) for one in cells]
