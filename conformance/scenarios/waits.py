@@ -69,8 +69,7 @@ def others_run(device: str, calls: int, way: Callable[[torch.Tensor], Callable[[
             begun, start = len(ticks), time.monotonic()
             wait()
             times = [start, *ticks[begun:], time.monotonic()]
-        if times[-1] - start < LONG:  # the machine was slower when it was asked how many calls take long
-            calls = min(2 * calls, MOST)
+        if times[-1] - start < LONG / 2:  # the machine was slower when it was asked how many calls take long
             continue
         if max(later - earlier for earlier, later in itertools.pairwise(times)) < LONG / 2:
             return True
