@@ -18,8 +18,8 @@ from conformance.scenarios.model import NotOffered, Results, first_line, scenari
 SIZE = 512  # rows of the matrices that keep a device busy
 LONG = 0.15  # seconds of a wait; for half of them no thread that is let run is silent
 MOST = 1 << 14  # calls that are tried to make a wait so long
-ATTEMPTS = 20  # waits that are looked at, at most
-SILENT = 10  # long ones in which no other thread runs: some may be the machine's doing, but not all
+ATTEMPTS = 12  # waits that are looked at, at most
+SILENT = 6  # long ones in which no other thread runs: some may be the machine's doing, but not all
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)

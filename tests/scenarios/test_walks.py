@@ -49,7 +49,7 @@ def step(number: int = 0, luck: int = 0) -> Step:
 @pytest.fixture(autouse=True)
 def _time_to_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a busy machine reduce walks as far as an idle one."""
-    monkeypatch.setattr(walks, "PATIENCE", math.inf)
+    monkeypatch.setattr(walks, "PATIENCE", 60.0)
 
 
 def broken(results: Results) -> dict[str, Broken]:
