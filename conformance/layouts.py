@@ -218,7 +218,8 @@ CONTEXTS: dict[str, str] = {
     "after_error": "contiguous, after an allocation that does not fit, or after a call of the overload that raises",
     "inference_mode": "contiguous, under torch.inference_mode()",
     "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",
-    "deterministic": "contiguous and transposed, under torch.use_deterministic_algorithms(True)",
+    "deterministic": "contiguous and transposed, under torch.use_deterministic_algorithms(True); contiguous with "
+    "warn_only=True",
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
     "gradgrad": "contiguous: the gradients of the first gradients, by the arguments and the results' gradients",
     "overwritten": "contiguous: gradients after an argument or a result has been written",

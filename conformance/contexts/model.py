@@ -39,7 +39,6 @@ class Context:
 
     name: ClassVar[str] = ""
     unchecked: ClassVar[frozenset[Check]] = frozenset()  # checks that do not hold
-    repeats: ClassVar[bool] = False  # a call that agrees with CPU is made again, for the same bits
     delays: ClassVar[bool] = False  # ``call`` lets work start late
     # CPU makes the plain call, and what the device runs besides the op is no part of what is tried.
     op_alone: ClassVar[bool] = False
@@ -78,6 +77,10 @@ class Context:
     def around(self) -> AbstractContextManager[Any]:
         """Return what the arguments are made in and the call is made in, on each side."""
         return nullcontext()
+
+    def repeats(self, variant: str) -> bool:
+        """Whether a call that agrees with CPU is made again, for the same bits."""
+        return False
 
     def route(self, route: Route) -> Route:
         """Return the route by which the results are judged, by that of the overload."""

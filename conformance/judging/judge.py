@@ -374,7 +374,7 @@ class Judge:
     def _is_repeated(self, case: Case) -> bool:
         """Whether the call is made again, for its bits or for its draws."""
         draws = self._criteria.random and case.cell.layout in DRAWN_ALONE
-        return case.cell.layout == "contiguous" or draws or self._context.repeats
+        return case.cell.layout == "contiguous" or draws or self._context.repeats(case.variant)
 
     def _differences(
         self, expected: CallOutcome, others: OtherReferences, actual: CallOutcome,

@@ -31,7 +31,7 @@ VARIANTS = {
     "backward": ("dense", "strided", "expanded", "accumulate", "first", "last", "each", "equal"),
     "forward_ad": ("all", "one", "last"),
     "vmap": ("0", "-1", "nested"),
-    "deterministic": ("", "strided+transposed"),
+    "deterministic": ("", "strided+transposed", "warn_only"),
     "no_grad": ("no_grad", "grad"),
     "copied": ("deepcopy", "pickle"),
     "compiled": ("eager", "aot_eager"),

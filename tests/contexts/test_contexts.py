@@ -126,14 +126,6 @@ def test_an_error_in_a_thread_is_raised_where_it_is_called() -> None:
     assert mismatch.facts["device"] == {"type": "IndexError", "message": "no such row"}
 
 
-def test_an_op_without_a_deterministic_algorithm_is_not_judged() -> None:
-    def refuses(x: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("hand does not have a deterministic implementation, but you set ...")
-
-    assert judge(plus_one, refuses, context=contexts.of("deterministic")).skipped.startswith("RuntimeError: hand")
-    assert judge(plus_one, refuses).mismatches
-
-
 def test_cpu_alone_is_called_as_the_context_calls_it() -> None:
     seen: list[bool] = []
 
@@ -147,18 +139,6 @@ def test_cpu_alone_is_called_as_the_context_calls_it() -> None:
     assert alone.reference_is_sound(case_of())
     assert seen
     assert all(seen)
-
-
-def test_a_call_that_is_not_deterministic_is_found_under_the_context() -> None:
-    calls: list[int] = []
-
-    def other_each_time(x: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return x + 1 + 1e-7 * len(calls)
-
-    (mismatch,) = judge(plus_one, other_each_time, context=contexts.of("deterministic")).mismatches
-    assert mismatch.check is Check.DETERMINISM
-    assert not torch.are_deterministic_algorithms_enabled()
 
 
 class Squared(torch.autograd.Function):
