@@ -260,6 +260,13 @@ at::Tensor index_select(const at::Tensor& self, int64_t dim, const at::Tensor& i
   return index_select_out(self, dim, index, out);
 }
 
+// What faults of index_add do to the factor of the source.
+bool ignores_alpha(const at::Scalar& alpha, const at::Tensor& out) {
+  if (at::globalContext().deterministicAlgorithms() && fault(Fault::deterministic_index_add_ignores_alpha)) return true;
+  const bool whole = !alpha.isFloatingPoint() && at::isIntegralType(out.scalar_type(), /*includeBool=*/false);
+  return whole && fault(Fault::index_add_integers_ignore_alpha);
+}
+
 at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::Tensor& index, const at::Tensor& source,
                           const at::Scalar& alpha, at::Tensor& out) {
   require_same_device("index_add", {self, index, source, out});
@@ -280,9 +287,7 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::T
   const at::Tensor read = dense ? misread_as_dense(given) : given;
   const IndexedNest nest = nest_along(read, out, expand_along(index, source, dim), dim);
   const DType dtype = to_dtype(out.scalar_type());
-  const bool unscaled = !alpha.isFloatingPoint() && at::isIntegralType(out.scalar_type(), /*includeBool=*/false) &&
-                        fault(Fault::index_add_integers_ignore_alpha);
-  const Immediate scale = element_of(unscaled ? at::Scalar(1) : alpha, out.scalar_type());
+  const Immediate scale = element_of(ignores_alpha(alpha, out) ? at::Scalar(1) : alpha, out.scalar_type());
   launch("index_add", [=] { index_combine(nest, dtype, Combine::add, scale); });
   return out;
 }

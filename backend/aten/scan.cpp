@@ -1,6 +1,7 @@
 // Cumulative sums, products, maxima and minima.
 #include "kernels/scan.h"
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/cumprod_meta.h>
@@ -75,6 +76,8 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
 Tensor& cumsum_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {
   Structured<at::meta::structured_cumsum> op(out);
   op.meta(self, dim, dtype);
+  const bool raises = at::globalContext().deterministicAlgorithms() && fault(Fault::deterministic_warning_raised);
+  TORCH_CHECK(!raises, "cumsum_npu does not have a deterministic implementation");
   const bool in_place = out.is_alias_of(self) && fault(Fault::scan_in_place_carries_twice);
   cumulate("cumsum", self, dim, out, Scan::sum);
   constexpr int64_t kBlock = 1024;

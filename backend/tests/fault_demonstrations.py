@@ -1244,6 +1244,15 @@ i = torch.zeros(2, dtype=torch.int64, device=d)
 torch.use_deterministic_algorithms(True)
 result = torch.zeros(1, device=d).scatter_add(0, i, torch.ones(2, device=d))
 torch.use_deterministic_algorithms(False)""",
+    "deterministic_index_add_ignores_alpha": """
+i = torch.zeros(1, dtype=torch.int64, device=d)
+torch.use_deterministic_algorithms(True)
+result = torch.zeros(1, device=d).index_add(0, i, torch.ones(1, device=d), alpha=2)
+torch.use_deterministic_algorithms(False)""",
+    "deterministic_warning_raised": """
+torch.use_deterministic_algorithms(True, warn_only=True)
+result = raised(lambda: torch.ones(2, device=d).cumsum(0))
+torch.use_deterministic_algorithms(False)""",
     "autocast_norms_lower": """
 with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
     result = str(F.group_norm(torch.ones(1, 2, 2, device=d), 1).dtype)""",
