@@ -681,8 +681,8 @@ def test_a_fault_of_autocast_is_found_in_an_op_that_smoke_leaves_out(
 def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:
     smoke = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), seed=20)
     slow_to_load = {
-        "backward", "gradgrad", "gradcheck", "jacrev", "deterministic", "fake", "forward_ad", "compiled", "decomposed",
-        "inductor", "overwritten",
+        "backward", "gradgrad", "gradcheck", "jacrev", "fake", "forward_ad", "compiled", "decomposed", "inductor",
+        "overwritten",
     }  # fmt: skip
     wanted = [cell for cell in FOUND_IN.values() if cell[2] in CONTEXTS.keys() - slow_to_load]
     found = {(c.overload, c.dtype, c.layout) for overload, *_ in wanted for c in smoke.cells(overload)}

@@ -114,14 +114,17 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
     ),
 }
 # The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
-# the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,
-# jacrev, overwritten) torch first loads modules for seconds.
+# the contexts that are left out (backward, decomposed, fake, forward_ad, gradcheck, gradgrad, jacrev, overwritten)
+# torch first loads modules for seconds.
 _CHOSEN = {
     "second_device": ("_softmax", "erfinv.out", "_histogramdd_bin_edges"), "thread": ("neg.out", "cumsum.out"),
     "stream": ("cat.out", "erfinv"), "second_stream": ("mean.out",),
     "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"),
     "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int", "scaled_dot_product_attention"),
     "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
+    "deterministic": (
+        "empty_like", "resize_", "scatter_add.out", "_index_put_impl_", "index_add.out", "cumsum.out",
+    ),
     "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
 }  # fmt: skip
 _PLAIN = frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)
