@@ -1,4 +1,4 @@
-"""CPU time of a case of the full tier, op calls and all: ``cell_cost.py [CELLS] [--against TREE]``.
+"""CPU time of a case of the full tier, op calls and all: ``cell_cost.py [CELLS] [--against TREE] [--only WORD]``.
 
 Stretches of 50 cells of the reference NPU, drawn with a fixed seed from the whole full tier, 3,000 cells unless told
 otherwise. They run as in a child of the runner, in this process. ``TREE`` is another checkout of the suite, for example
@@ -13,13 +13,14 @@ import gc
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 STRETCH = 50  # consecutive cells
 SEED = 18
@@ -27,7 +28,7 @@ BACKEND = "refnpu"
 HERE = Path(__file__).resolve().parent.parent
 
 
-def serve() -> None:
+def serve(only: str) -> None:
     """Run each stretch whose number comes on stdin, and write its costs and outcomes to stdout as a line of JSON."""
     from conformance import backends
     from conformance.judging import oracle
@@ -44,7 +45,8 @@ def serve() -> None:
     plan = Plan(backends.find(BACKEND), Selection(tier=TIERS["full"]), DEFAULT_SEED)
     work = CellRunner(plan)
     work.prepare()
-    cells = [cell for name in plan.overloads() for cell in plan.cells(name)]
+    names = [name for name in plan.overloads() if only in name]
+    cells = [cell for name in names for cell in plan.cells(name)]
     gc.freeze()
     print(len(cells), file=replies, flush=True)
     for line in sys.stdin:
@@ -52,23 +54,41 @@ def serve() -> None:
         print(json.dumps(_stretch(work, cells[start : start + STRETCH])), file=replies, flush=True)
 
 
-def _stretch(work: Any, cells: list[Any]) -> dict[str, Any]:
+def _stretch(work: Any, cells: list[Any]) -> list[dict[str, Any]]:
+    """Run cells in a child process, and those behind one that ends it in another. Return a reply for each."""
+    replies: list[dict[str, Any]] = []
+    while len(replies) < len(cells):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            _run(work, cells[len(replies) :], writing)
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            replies += map(json.loads, lines)
+        _, status = os.waitpid(child, 0)
+        if status:
+            found = [{"ended": os.waitstatus_to_exitcode(status)}]
+            replies.append({"cpu": 0.0, "op": 0.0, "cases": 0, "found": found})
+    return replies
+
+
+def _run(work: Any, cells: list[Any], into: int) -> NoReturn:
+    """Run cells in this process, and write a line of JSON for each."""
     from conformance.running.progress import Progress
 
-    progress, begun = Progress(), time.process_time()
-    found: list[list[Any]] = []
+    progress = Progress()
     for cell in cells:
-        found.append([])  # as many parts as the cell has cases that may have damaged the process, and one
-        first: int | None = 0
+        parts: list[Any] = []  # as many as the cell has cases that may have damaged the process, and one
+        begun, first = time.process_time(), 0
         while first is not None:
             observation, first = work.run(cell, first, progress)
-            found[-1].append(observation)
-    cpu = time.process_time() - begun
-    parts = [part for cell in found for part in cell]
-    return {
-        "cpu": cpu, "op": sum(o.raw_ns for o in parts) / 1e9, "cases": sum(o.cases for o in parts),
-        "found": [[_outcome(part.to_json()) for part in cell] for cell in found],
-    }  # fmt: skip
+            parts.append(observation)
+        cpu, op = time.process_time() - begun, sum(o.raw_ns for o in parts) / 1e9
+        found = [_outcome(part.to_json()) for part in parts]
+        reply = {"cpu": cpu, "op": op, "cases": sum(o.cases for o in parts), "found": found}
+        os.write(into, json.dumps(reply).encode() + b"\n")
+    os._exit(0)
 
 
 def _outcome(observation: dict[str, Any]) -> dict[str, Any]:
@@ -78,9 +98,9 @@ def _outcome(observation: dict[str, Any]) -> dict[str, Any]:
 class Worker:
     """The suite of one checkout, in a process of its own."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, only: str) -> None:
         variables = os.environ | {"PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1"}
-        command = [sys.executable, __file__, "--serve"]
+        command = [sys.executable, __file__, "--serve", "--only", only]
         self._process = subprocess.Popen(
             command, cwd=tree, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -92,17 +112,18 @@ class Worker:
         assert self._process.stdout
         return self._process.stdout.readline() or sys.exit("a worker has ended; run it alone: cell_cost.py 50")
 
-    def run(self, stretch: int) -> list[Any]:
-        """Run a stretch; return the outcomes of its cells."""
+    def run(self, stretch: int) -> tuple[float, list[Any]]:
+        """Run a stretch; return its seconds of CPU time, and the outcomes of its cells."""
         assert self._process.stdin
         print(stretch, file=self._process.stdin, flush=True)
-        reply: dict[str, Any] = json.loads(self._line())
-        self.cpu += reply["cpu"]
-        self.op += reply["op"]
-        self.cases += reply["cases"]
-        found: list[Any] = reply["found"]
-        self.failing += sum(part["status"] == "fail" for cell in found for part in cell)
-        return found
+        replies: list[dict[str, Any]] = json.loads(self._line())
+        cpu = sum(reply["cpu"] for reply in replies)
+        self.cpu += cpu
+        self.op += sum(reply["op"] for reply in replies)
+        self.cases += sum(reply["cases"] for reply in replies)
+        found = [reply["found"] for reply in replies]
+        self.failing += sum(part.get("status") == "fail" for cell in found for part in cell)
+        return cpu, found
 
     def row(self, name: str) -> str:
         """One line of figures."""
@@ -110,23 +131,26 @@ class Worker:
         return f"{name:<10} {self.cases:>8} {each:>12.0f} {inside:>9.0f} {self.op / self.cpu:>9.1%} {self.failing:>9}"
 
 
-def main(count: int, other: Path | None) -> int:
+def main(count: int, other: Path | None, only: str) -> int:
     """Print a line for each tree, their ratio, and every cell that differs. The exit code is 1 if one does."""
-    workers = {"this": Worker(HERE)} | ({"other": Worker(other)} if other else {})
-    stretches = min(worker.cells for worker in workers.values()) // STRETCH
+    workers = {"this": Worker(HERE, only)} | ({"other": Worker(other, only)} if other else {})
+    stretches = -(-min(worker.cells for worker in workers.values()) // STRETCH)
     chosen = random.Random(SEED).sample(range(stretches), min(stretches, count // STRETCH))
     differing: list[tuple[Any, Any]] = []
+    ratios: list[float] = []
     for turn, stretch in enumerate(chosen):
         order = list(workers)[:: 1 if turn % 2 else -1]
-        found = {name: workers[name].run(stretch) for name in order}
+        ran = {name: workers[name].run(stretch) for name in order}
         if other:
-            pairs = zip(found["this"], found["other"], strict=True)
-            differing += [(a, b) for a, b in pairs if a != b]
+            (cpu, found), (other_cpu, other_found) = ran["this"], ran["other"]
+            differing += [(a, b) for a, b in zip(found, other_found, strict=True) if a != b]
+            ratios += [other_cpu / cpu] if cpu else []
     print(f"{'tree':<10} {'cases':>8} {'CPU us/case':>12} {'op us':>9} {'op share':>9} {'failing':>9}")
     print(*(worker.row(name) for name, worker in workers.items()), sep="\n")
     if not other:
         return 0
-    print(f"other / this: {workers['other'].cpu / workers['this'].cpu:.2f}; cells that differ: {len(differing)}")
+    whole, median = workers["other"].cpu / workers["this"].cpu, statistics.median(ratios)
+    print(f"other / this: {whole:.2f}, median of stretches {median:.2f}; cells that differ: {len(differing)}")
     for a, b in differing:
         print(*(json.dumps(one) for one in (a, b)), sep="\n")
     return 1 if differing else 0
@@ -136,9 +160,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("cells", nargs="?", type=int, default=3000)
     parser.add_argument("--against", type=Path, metavar="TREE")
+    parser.add_argument("--only", default="", metavar="WORD", help="overloads whose names contain WORD")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
-        serve()
+        serve(given.only)
     else:
-        sys.exit(main(given.cells, given.against))
+        sys.exit(main(given.cells, given.against, given.only))
