@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 # Multipliers of a 32-bit mixing function (two rounds of xor-shift and multiply).
@@ -36,9 +37,14 @@ _SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 Fill = Callable[[torch.Tensor, int, int], torch.Tensor]  # stored values, number of elements, seed -> values
 
 
-@lru_cache(maxsize=8)  # a sample is made on both sides, and in several dtypes
 def mixed(count: int, seed: int) -> torch.Tensor:
-    """Return ``count`` integers in 0 to 2**32 - 1 that look random, one for each position. Do not write to them."""
+    """Return ``count`` integers in 0 to 2**32 - 1 that look random, one for each position."""
+    return torch.from_numpy(_mixed(count, seed).astype(np.int64))
+
+
+@lru_cache(maxsize=8)  # a sample is made on both sides, and in several dtypes
+def _mixed(count: int, seed: int) -> npt.NDArray[np.uint32]:
+    """Return the same as unsigned integers of 32 bits. Do not write to them."""
     h = np.arange(count, dtype=np.uint32)  # a third of the time of int64, which has to be masked after each step
     h *= np.uint32(0x9E3779B1)
     h += np.uint32(seed & _MASK)
@@ -46,14 +52,17 @@ def mixed(count: int, seed: int) -> torch.Tensor:
         h ^= h >> np.uint32(16)
         h *= np.uint32(_MIX)
     h ^= h >> np.uint32(16)
-    return torch.from_numpy(h.astype(np.int64))
+    return h
 
 
 # Not every torch indexes each unsigned dtype, or chooses between two of one. So signed integers of the same bits are
 # moved, which is ten times as fast as to move bytes.
 def _taken(values: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     """Return the values at these places."""
-    return _as_integers(values).index_select(0, at).view(values.dtype).view(-1)
+    rows = _as_integers(values)
+    if rows.shape[1] == 1:  # torch takes numbers ten times as fast as rows of one number
+        return rows.view(-1).index_select(0, at).view(values.dtype)
+    return rows.index_select(0, at).view(values.dtype).view(-1)
 
 
 def _either(chosen: torch.Tensor, values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
@@ -68,15 +77,22 @@ def _as_integers(values: torch.Tensor) -> torch.Tensor:
     return values.contiguous().view(dtype).view(values.numel(), values.element_size() // dtype.itemsize)
 
 
+def _below(count: int, bound: int, seed: int) -> torch.Tensor:
+    """Return :func:`mixed` modulo a bound. A division of 32 bits takes a third of the time of one of 64."""
+    drawn = torch.empty(count, dtype=torch.int64)  # from_numpy() gives an empty tensor a stride of 0
+    drawn.numpy()[:] = _mixed(count, seed) % np.uint32(bound)
+    return drawn
+
+
 def _choose(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     """Elements of the stored values, each drawn on its own."""
-    return _taken(stored, mixed(count, seed) % stored.numel())
+    return _taken(stored, _below(count, stored.numel(), seed))
 
 
 def _jitter(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     """Stored values, each moved a little towards zero, so that few elements are equal and all stay in the domain."""
     chosen = _choose(stored, count, seed)
-    factor = 1 - mixed(count, seed + 1).to(torch.float64) * (_SHRINK / (_MASK + 1))
+    factor = torch.from_numpy(_mixed(count, seed + 1).astype(np.float64)).mul_(-_SHRINK / (_MASK + 1)).add_(1)
     parts = torch.view_as_real(chosen) if chosen.is_complex() else chosen
     moved = (parts.to(torch.float64) * (factor.unsqueeze(-1) if chosen.is_complex() else factor)).to(parts.dtype)
     return torch.view_as_complex(moved) if chosen.is_complex() else moved
@@ -126,7 +142,7 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         return make(stored, count, seed)
     kind, _, bound = fill.partition("/")
     if kind == "below" and bound.isdigit():
-        drawn = mixed(count, seed) % int(bound)
+        drawn = _below(count, int(bound), seed)
         drawn[-1:] = int(bound) - 1  # few draws would leave out the end, where an index that was cut goes wrong
         return drawn
     if kind == "distinct" and bound.isdigit() and count <= int(bound):
@@ -152,7 +168,7 @@ def _keys(count: int, columns: int, of: int, seed: int) -> torch.Tensor:
     at = torch.arange(count)
     row, column = at // columns, at % columns
     kept = column == (row * 7 + 3) % columns
-    return kept | (mixed(count, seed) % of == 0) if of else kept
+    return kept | (_below(count, of, seed) == 0) if of else kept
 
 
 # The largest number whose squares can be added up in float64: no wider dtype tells what a sum that overflows should be.
@@ -283,7 +299,7 @@ def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torc
     """Padding with a few elements between that are made from stored values, or are the other bool; so is the last."""
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
     other = torch.full_like(made, not padding) if made.dtype == torch.bool else made
-    rare = mixed(count, seed + 2) % _PADDED == 0
+    rare = _below(count, _PADDED, seed + 2) == 0
     rare[-1:] = True
     return _either(rare, other, torch.full_like(made, padding))
 
