@@ -19,11 +19,15 @@ def axis_of(layout: str) -> str:
     return GENERATED[layout][0] if layout in GENERATED else ""
 
 
-def _takes(layout: str, sample: Sample) -> bool:
-    """Whether a layout's cells have cases of a sample."""
-    if layout in GENERATED and GENERATED[layout][1] == CHANNEL_SLICE and not layout_cases.has_channels(sample):
-        return False
-    return sample.axis == axis_of(layout) or (layout == AS_STRIDED and layout_cases.has_many_dimensions(sample))
+def _taken(cell: CellId, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Yield the samples of which a cell has cases. The axis is asked for first: most samples have another one."""
+    axis, is_drawn = axis_of(cell.layout), cell.layout == AS_STRIDED
+    in_channels = cell.layout in GENERATED and GENERATED[cell.layout][1] == CHANNEL_SLICE
+    for sample in samples:
+        if sample.axis != axis and not (is_drawn and layout_cases.has_many_dimensions(sample)):
+            continue
+        if cell.dtype in _dtypes_in(cell.layout, sample) and (not in_channels or layout_cases.has_channels(sample)):
+            yield sample
 
 
 def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
@@ -48,7 +52,7 @@ def cases(cell: CellId, samples: Iterable[Sample], most: int | None = None, poin
         return list(sequence_cases.sequences(cell, list(samples)))
     if cell.layout in CONTEXTS:
         return list(context_cases.in_context(cell, list(samples)))
-    fit: Iterable[Sample] = (s for s in samples if cell.dtype in _dtypes_in(cell.layout, s) and _takes(cell.layout, s))
+    fit: Iterable[Sample] = _taken(cell, samples)
     if most is not None and (cell.layout in GENERATED or cell.layout == AS_STRIDED):
         fit = kinds.spread(fit)
     each = (found for sample in fit if (found := list(cases_of_sample(cell, sample, pointwise))))

@@ -150,8 +150,7 @@ class Plan:
 
     def samples(self, overload: str) -> tuple[Sample, ...]:
         """Return the samples of an overload; those for a backend's own kernel only where the backend has one."""
-        found = self.corpus.samples(overload)
-        return tuple(s for s in found if not s.own_kernel) if self._is_composite(overload) else found
+        return _samples_of_composite(self, overload) if self._is_composite(overload) else self.corpus.samples(overload)
 
     def _is_composite(self, overload: str) -> bool:
         return self.inventory[overload].route is Route.COMPOSITE
@@ -218,6 +217,11 @@ class Plan:
     def route(self, cell: CellId) -> str:
         """How the backend serves the cell's overload; "" for a scenario."""
         return "" if cell.is_scenario else str(self.inventory[cell.overload].route)
+
+
+@lru_cache(maxsize=8)  # as many cells of one overload follow each other
+def _samples_of_composite(plan: Plan, overload: str) -> tuple[Sample, ...]:
+    return tuple(s for s in plan.corpus.samples(overload) if not s.own_kernel)
 
 
 @lru_cache(maxsize=8)
