@@ -33,7 +33,7 @@ from conformance.judging.outcomes import Comparison, error_parity, first_line
 from conformance.judging.reference import OF_NUMBERS, NotJudged, Reference
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, DeviceLacks, Side, Twins, lacks_dtype
-from conformance.judging.views import Unreadable, can_copy
+from conformance.judging.views import Unreadable, all_work, can_copy
 from conformance.plan.case import Case
 from conformance.plan.wider import dtype_on_cpu
 from conformance.records import Mismatch
@@ -190,7 +190,8 @@ class Judge:
         return result
 
     def _others(self, case: Case, expected: CallOutcome) -> OtherReferences:
-        may_round, half_unit = partial(self.reference.may_round, case, expected), oracle.half_unit_of_results(expected)
+        may_round = partial(self.reference.may_round, case, expected)
+        half_unit = partial(oracle.half_unit_of_results, expected)
         return OtherReferences(case, self._twins, self._on_cpu.op, may_round, half_unit)
 
     def _with_own(self, case: Case, expected: CallOutcome, mismatches: list[Mismatch]) -> list[Mismatch]:
@@ -206,7 +207,7 @@ class Judge:
         device = oracle.call(own, self._twins.side(case, self._device), synchronize=self._backend.synchronize)
         if cpu.error is not None or device.error is not None:
             return mismatches
-        others = OtherReferences(case, self._twins, own, half_unit=oracle.half_unit_of_results(cpu))
+        others = OtherReferences(case, self._twins, own, half_unit=partial(oracle.half_unit_of_results, cpu))
         found = self._comparison.differences(cpu, device, others)
         if not found:
             raise NotJudged(OWN)
@@ -217,7 +218,7 @@ class Judge:
 
         Ops that copy are judged all the same, because they are the cause.
         """
-        if bringup.copies(case.cell):
+        if all_work() or bringup.copies(case.cell):
             return ""
         leaves = (leaf for _, leaf in expected.leaves if isinstance(leaf, torch.Tensor))
         tensors = (*(a.tensor for a in expected.side.arguments), *leaves)

@@ -74,12 +74,12 @@ class OtherReferences:
     """The other references of a case, each computed when it is first asked for.
 
     ``may_round`` is asked before the arguments are perturbed, which takes many calls: whether rounding may explain that
-    CPU's result is another one. They are perturbed by ``half_unit`` at most.
+    CPU's result is another one. They are perturbed by what ``half_unit`` returns at most.
     """
 
     def __init__(
         self, case: Case, twins: Sides, op: Callable[..., Any], may_round: Callable[[], bool] = lambda: True,
-        half_unit: float = math.inf,
+        half_unit: Callable[[], float] = lambda: math.inf,
     ) -> None:  # fmt: skip
         self._of = (case, twins, op)
         self._half_unit = half_unit
@@ -98,10 +98,10 @@ class OtherReferences:
     @cached_property
     def draws(self) -> tuple[list[CallOutcome | None], list[CallOutcome | None]]:
         """The case with its arguments perturbed: the near draws and the far ones."""
-        wide = self.wide is not None
+        wide, most = self.wide is not None, self._half_unit()
         draws = range(conditioning.DRAWS)
         near, far = (
-            [oracle.perturbed(*self._of, wide, size, i, self._half_unit) for i in draws]
+            [oracle.perturbed(*self._of, wide, size, i, most) for i in draws]
             for size in (conditioning.NEAR, conditioning.FAR)
         )
         return near, far

@@ -154,8 +154,7 @@ class Fetched:
         False says nothing: the call may have given it another storage or size.
         """
         want, got = self._expected.arguments[i], self._actual.arguments[i]
-        there = all(_stayed(a) and a.tensor.storage_offset() == a.placement.offset for a in (want, got))
-        return there and id(want.base) not in self._differing
+        return id(want.base) not in self._differing and _is_in_place(want) and _is_in_place(got)
 
     def differences(self, send: Callable[[], Side] | None = None) -> list[Mismatch]:
         """Every storage, byte for byte, outside the views that may be written.
@@ -257,6 +256,11 @@ def _stayed(argument: Argument) -> bool:
         and tensor.stride() == placement.stride
         and storage_id(tensor) == storage_id(argument.base)
     )
+
+
+def _is_in_place(argument: Argument) -> bool:
+    """The same, with the offset that it had."""
+    return argument.tensor.storage_offset() == argument.placement.offset and _stayed(argument)
 
 
 def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | None:

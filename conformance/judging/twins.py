@@ -166,7 +166,7 @@ class Twins:
         """Return the bytes of a slot's storage before a call: its values of ``dtype``, held in ``wide``."""
         value = self._value_of(slot, dtype).to(torch_dtype(wide)) if slot.pool else None
         if value is not None and placement.layout == "contiguous" and placement.storage == value.numel():
-            return value.reshape(-1).clone().view(torch.uint8)
+            return value.reshape(-1).view(torch.uint8)
         base = poison(placement.storage * torch_dtype(wide).itemsize, wide)
         if value is not None:
             fill(base, placement, value)
@@ -177,7 +177,7 @@ class Twins:
 
         ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it); None keeps it.
         """
-        own = case.cell.dtype
+        own, on_host = case.cell.dtype, facts(case.sample.overload).host
         shared = {index: (earlier, distance) for index, earlier, distance in case.shared}
         arguments: list[Argument] = []
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
@@ -189,18 +189,21 @@ class Twins:
             else:
                 dtype = slot.dtype or own
                 template = self._template(slot, placement, dtype, dtypes(dtype) if dtypes else dtype)
-                made = self._argument(template, CPU) if is_on_host(slot, case) else self._on_device(template, device)
+                stays = slot.on_host or (on_host and slot.argument in on_host)  # as is_on_host(), with facts at hand
+                made = self._argument(template, CPU) if stays else self._on_device(template, device)
             arguments.append(made)
         return _side(case, device, arguments, dtypes)
 
     def _on_device(self, template: _Template, device: torch.device) -> Argument:
         """An argument on a device. Raises DeviceLacks if the device holds bytes, but nothing of this dtype."""
-        if not can_make(template.placement) and device != CPU:
+        if device == CPU:
+            return self._argument(template, device)
+        if not can_make(template.placement):
             raise DeviceLacks("channels innermost behind an offset") from LookupError("as_strided does not work")
         try:
             return self._argument(template, device)
         except Exception as e:
-            if device != CPU and lacks_dtype(template.dtype, device, template.placement.size):
+            if lacks_dtype(template.dtype, device, template.placement.size):
                 raise DeviceLacks(f"tensors of {str(template.dtype).removeprefix('torch.')}") from e
             raise
 

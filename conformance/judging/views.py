@@ -169,7 +169,9 @@ def device_bytes(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
     """
     if base.is_cpu:
         return base
-    after = _read(base).view(torch.uint8)
+    after = _read(base)
+    if after.dtype != torch.uint8:  # of a device that cannot view bytes as another dtype
+        after = after.view(torch.uint8)
     if after.numel() == before.numel():
         return after
     same = min(after.numel(), before.numel())

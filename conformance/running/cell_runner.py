@@ -159,7 +159,7 @@ class CellRunner:
         scenario = catalogue.find(cell.overload)
         (case,) = self.plan.case_ids(cell)
         with running_script.followed_by(progress.note_script):
-            tally.add(case, lambda: programs.judge(scenario, self.plan.backend, partial(progress.note, 0)))
+            tally.add(lambda: case, lambda: programs.judge(scenario, self.plan.backend, partial(progress.note, 0)))
         return tally.observation()
 
     def reference(self, cell: CellId, index: int) -> bool:
@@ -216,7 +216,7 @@ class CellRunner:
         if needed := bringup.needed_by(case, self._broken):
             tally.leave(f"the arguments need {needed}, which is broken")
             return
-        tally.add(case.id, lambda: judge.judge(case, partial(progress.note, index)), told)
+        tally.add(lambda: case.id, lambda: judge.judge(case, partial(progress.note, index)), told)
         if self._settles and (late := self.settle()):
             tally.failed(CaseFailure(case.id, (late_error(late),), placed_arguments(case)))
 
@@ -283,14 +283,21 @@ class _Tally:
         return not self._failing
 
     def add(
-        self, case: str, judged: Callable[[], CaseResult], told: Callable[[CaseFailure], CaseFailure] = lambda f: f
+        self,
+        named: Callable[[], str],
+        judged: Callable[[], CaseResult],
+        told: Callable[[CaseFailure], CaseFailure] = lambda f: f,
     ) -> None:
-        """Judge a case and add what came of it. ``told`` returns a failure with more facts."""
+        """Judge a case and add what came of it.
+
+        ``named`` returns the id of the case, and is called for a failure alone. ``told`` returns a failure with more
+        facts.
+        """
         self.cases += 1
         try:
             result = judged()
         except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
-            self.broke(CaseFailure(case, trouble=traceback.format_exc()))
+            self.broke(CaseFailure(named(), trouble=traceback.format_exc()))
             return
         self.raw_ns += result.raw_ns
         self.reason = self.reason or result.skipped
@@ -301,7 +308,7 @@ class _Tally:
             return
         self.compared += 1
         if result.mismatches:
-            self.failed(told(CaseFailure(case, tuple(result.mismatches))))
+            self.failed(told(CaseFailure(named(), tuple(result.mismatches))))
 
     def leave(self, why: str) -> None:
         """Add a case that cannot run."""
