@@ -132,9 +132,9 @@ def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
 
 def _one_nan(source: torch.Tensor, converted: torch.Tensor) -> None:
     """Replace all NaNs by one bit pattern, since a conversion's NaN depends on the machine's vector instructions."""
-    nan = source.isnan()
-    if nan.any():
-        converted.masked_fill_(nan, float("nan"))
+    if math.isfinite(float(source.sum())):  # no NaN is among them; a sum takes a twentieth of the time of isnan()
+        return
+    converted.masked_fill_(source.isnan(), float("nan"))
 
 
 def _to_int(flat: torch.Tensor, target: torch.dtype) -> torch.Tensor:
