@@ -80,7 +80,8 @@ def _run(work: Any, cells: list[Any], into: int) -> NoReturn:
     progress = Progress()
     for cell in cells:
         parts: list[Any] = []  # as many as the cell has cases that may have damaged the process, and one
-        begun, first = time.process_time(), 0
+        begun = time.process_time()
+        first: int | None = 0
         while first is not None:
             observation, first = work.run(cell, first, progress)
             parts.append(observation)
