@@ -46,9 +46,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _varied(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
-    """Return the samples with tensors to vary: the first ones, and that with the most integers in a list."""
+    """Return the samples with tensors to vary: the first ones, and that with the longest list of integers, if any."""
     varied = sources(samples, values)
-    alike = [s for s in samples if usable(s) and s.base == varied[0].base] if varied else []
+    alike = [s for s in samples if usable(s) and s.base == varied[0].base and _longest(s)] if varied else []
     longest = sorted(alike, key=lambda s: (-_longest(s), s.name))[:1]
     return [s for s in dict.fromkeys([*varied[:SOURCES], *longest]) if s.tensors]
 

@@ -51,6 +51,11 @@ def test_dtypes_sizes_and_members_of_enumerations_stay() -> None:
     assert not any("mode=" in s.name for s in made("grid_sampler_2d"))
 
 
+def test_a_third_sample_is_varied_only_for_its_list_of_integers() -> None:
+    assert len({s.name.rpartition(".dim=")[0] for s in made("cumsum")}) == 2
+    assert any(word.count("x") > 1 for word in values(made("roll"), "shifts"))
+
+
 def test_a_factory_has_none() -> None:
     assert not made("tril_indices")
 
