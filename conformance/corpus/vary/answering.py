@@ -6,6 +6,7 @@ import contextlib
 import faulthandler
 import json
 import os
+import signal
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ class Answering:
     """
 
     def __init__(self, answer: Callable[[Any], Any]) -> None:
+        self._parent = os.getpid()
         theirs, mine = os.pipe(), os.pipe()
         self._pid = fork()
         if self._pid == 0:
@@ -42,9 +44,12 @@ class Answering:
         raise EOFError
 
     def __del__(self) -> None:
+        if os.getpid() != self._parent:  # a later child's copy
+            return
         for pipe in (self._questions, self._answers):
             with contextlib.suppress(BrokenPipeError):  # what it was not told
                 pipe.close()
+        os.kill(self._pid, signal.SIGKILL)  # a later child holds the pipe of questions open, too
         os.waitpid(self._pid, 0)
 
 
