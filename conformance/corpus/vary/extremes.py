@@ -1,7 +1,8 @@
 """Samples with integers among the arguments that 32 bits do not hold, and with lists of the opposite sign.
 
 A host that keeps an integer in 32 bits is right for each small one. The limits of 64 bits are tried for dimensions
-alone, which torch compares with the rank: elsewhere a kernel adds a size to them, and what overflows is undefined in C.
+alone, which torch compares with the rank: elsewhere a kernel adds a size to them, or multiplies them by a stride, and
+what overflows is undefined in C.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from conformance.torch_versions import schema_of
 
 # The limits of 32 bits and their neighbours; what is 1 in 32 bits; and what no sum with a size takes past 64 bits.
 INTEGERS = (2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**32 + 1, 2**62, -(2**62))
+# Those of a step, which a kernel multiplies by strides: no product with a stride below 2**30 takes them past 64 bits.
+STEPS = INTEGERS[:-2]
 # Those of a dimension: the limits of 64 bits, and what is the first one, or the last one, in 32 bits.
 DIMENSIONS = (2**63 - 1, -(2**63), 2**32, 2**32 - 1)
 # Those of the first element of a list.
@@ -65,9 +68,15 @@ def _others(source: Sample, schema: Any) -> Iterator[Other]:
         if formal.is_out or formal.name in fixed or is_enumeration(formal) or str(formal.real_type) != str(formal.type):
             continue
         if kind.rstrip("]") == "int":
-            yield from (Other(formal, n) for n in (DIMENSIONS if names_dimensions(formal) else INTEGERS))
+            yield from (Other(formal, n) for n in _integers(formal))
         elif kind.startswith("List[int") and not (names_dimensions(formal) or is_size(formal)):
             yield from (Other(formal, of) for of in _lists(given.get(formal.name)))
+
+
+def _integers(formal: Any) -> Sequence[int]:
+    if names_dimensions(formal):
+        return DIMENSIONS
+    return STEPS if formal.name == "step" else INTEGERS
 
 
 def _lists(current: Arg) -> Iterator[Arg]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 
 from conformance.corpus.model import Sample
-from conformance.corpus.vary.extremes import DIMENSIONS, INTEGERS, generate
+from conformance.corpus.vary.extremes import DIMENSIONS, INTEGERS, STEPS, generate
 from tests.generated import failing, made_by
 
 
@@ -28,6 +28,12 @@ def test_an_integer_is_at_the_limits_of_32_bits_and_far_beyond() -> None:
     found = made("tril")
     assert values(found, "diagonal") == {str(n) for n in INTEGERS}
     assert not any(s.raises for s in found)
+
+
+def test_no_product_of_a_step_and_a_stride_takes_more_than_64_bits() -> None:
+    found = made("slice_copy.Tensor")
+    assert values(found, "step") == {str(n) for n in STEPS}
+    assert str(2**62) in values(found, "start")
 
 
 def test_a_dimension_that_is_right_in_32_bits_is_refused() -> None:
