@@ -35,4 +35,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         for forms in by_operand.values():
             if all(trials.refuses(form, Turns(source).first) for _, form in forms):
                 for name, form in forms:
-                    yield from maker.refused(name, form, trials.refuses)
+                    yield from maker.refused(_named(source, name), form, trials.refuses)
+
+
+def _named(source: Sample, name: str) -> str:
+    """Return the name, marked if ``variants`` has it for the call in which all tensors have the operand's dtype."""
+    return f"{name}.refused" if name.rpartition("=")[2] in source.dtypes else name

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from conformance.corpus.vary import variants
 from conformance.corpus.vary.one_dtype import generate
 from tests.generated import failing, made_by
 
@@ -15,8 +16,15 @@ from tests.generated import failing, made_by
 def test_an_op_that_moves_values_of_one_dtype_refuses_every_other_one(overload: str, operand: str) -> None:
     found = made_by(generate, overload)
     assert all(s.raises for s in found)
-    named = {s.name.rpartition(f".{operand}=")[2] for s in found if s.base == "float32"}
+    named = {s.name.rpartition(f".{operand}=")[2].removesuffix(".refused") for s in found if s.base == "float32"}
     assert named == {"bool", "uint8", "int32", "float64", "float16", "complex64"}
+
+
+def test_a_refused_dtype_has_another_name_than_a_call_in_that_dtype() -> None:
+    accepted = {s.name for s in made_by(variants.generate, "masked_scatter_") if not s.raises}
+    refused = {s.name for s in made_by(generate, "masked_scatter_")}
+    assert not accepted & refused
+    assert any(f"{name}.refused" in refused for name in accepted)
 
 
 @pytest.mark.parametrize("overload", ["addmm", "add.Tensor", "cat", "copy_"])
