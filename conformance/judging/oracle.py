@@ -70,8 +70,8 @@ def call(
         if synchronize is not None:
             synchronize()
     except Exception as e:  # noqa: BLE001  # whatever an op under test raises is an observation
-        # The traceback holds the frames' tensors alive, which would look like a leak of the op.
-        outcome.error = e.with_traceback(None)
+        drop_tracebacks(e)
+        outcome.error = e
     else:
         outcome.returned = result
     outcome.raw_ns = time.perf_counter_ns() - start
@@ -80,6 +80,18 @@ def call(
     if outcome.error is None:
         _flatten("result", outcome.returned, outcome.leaves)
     return outcome
+
+
+def drop_tracebacks(error: BaseException) -> None:
+    """Drop the tracebacks of an error, and of those in whose handling it was raised.
+
+    Their frames hold tensors alive, which would look like a leak of the op.
+    """
+    chain = [error]
+    for one in chain:
+        one.__traceback__ = None
+        earlier = (one.__cause__, one.__context__)
+        chain += [e for e in earlier if e is not None and not any(e is known for known in chain)]
 
 
 def seed_generators(seed: int, device: torch.device) -> None:

@@ -36,6 +36,28 @@ def test_an_error_of_a_call_is_kept_without_its_traceback() -> None:
     assert found.leaves == []
 
 
+def test_errors_that_led_to_that_of_a_call_are_kept_without_their_tracebacks() -> None:
+    def second(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x.reshape(7)
+        except RuntimeError as e:
+            raise TypeError("second") from e
+
+    def third(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return second(x)
+        except TypeError:
+            raise IndexError("third")  # noqa: B904 - an error while another is handled
+
+    last = call(third).error
+    assert isinstance(last, IndexError)
+    middle = last.__context__
+    assert isinstance(middle, TypeError)
+    first = middle.__cause__
+    assert isinstance(first, RuntimeError)
+    assert [e.__traceback__ for e in (first, middle, last)] == [None] * 3
+
+
 def test_a_call_ends_with_the_synchronization_of_the_device() -> None:
     waits: list[int] = []
     side = Twins(value_of).side(case_of(), CPU)
