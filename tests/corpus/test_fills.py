@@ -66,6 +66,11 @@ def test_few_values_below_a_bound_end_with_the_largest(count: int) -> None:
     assert all(0 <= i < 65537 for i in found)
 
 
+@pytest.mark.parametrize("fill", ["choose", "jitter", "below/7"])
+def test_a_fill_of_no_elements_can_be_viewed_as_bytes(fill: str) -> None:
+    assert fills.from_stored(fill, STORED, 0, 0).view(torch.uint8).numel() == 0
+
+
 @pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
 @pytest.mark.parametrize("fill", ["choose", "hard/0", "hard/1", "hard/sparse", "hard/rare/0"])
 def test_unsigned_values_are_moved_as_bytes(dtype: str, fill: str) -> None:

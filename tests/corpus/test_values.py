@@ -30,6 +30,14 @@ def test_every_nan_is_the_same_nan(dtype: str) -> None:
     assert len({bits(t) for t in converted.view(-1, 1)}) == 1
 
 
+def test_a_nan_beside_numbers_with_an_infinite_sum_is_the_same_nan() -> None:
+    odd = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
+    largest = torch.full((2,), torch.finfo(torch.float32).max)
+    converted = convert(torch.cat([largest, odd, -largest]), "float64")
+    assert bits(converted[2:3]) == bits(torch.tensor([float("nan")], dtype=torch.float64))
+    assert converted.isnan().tolist() == [False, False, True, False, False]
+
+
 def test_integers_are_clamped_and_made_positive_for_unsigned() -> None:
     flat = torch.tensor([-(2**63), -300, -1, 0, 300, 2**63 - 1])
     assert convert(flat, "int8").tolist() == [-128, -128, -1, 0, 127, 127]
