@@ -220,6 +220,7 @@ CONTEXTS: dict[str, str] = {
     "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",
     "deterministic": "contiguous and transposed, under torch.use_deterministic_algorithms(True); contiguous with "
     "warn_only=True",
+    "default_dtype": "contiguous, while float64 is the default dtype",
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
     "gradgrad": "contiguous: the gradients of the first gradients, by the arguments and the results' gradients",
     "overwritten": "contiguous: gradients after an argument or a result has been written",

@@ -8,6 +8,7 @@ from conformance.contexts.backward import Backward
 from conformance.contexts.compiled import Compiled, Inductor
 from conformance.contexts.copied import Copied
 from conformance.contexts.decomposed import Decomposed
+from conformance.contexts.default_dtype import DefaultDtype
 from conformance.contexts.deterministic import Deterministic
 from conformance.contexts.fake import Fake
 from conformance.contexts.forward_ad import ForwardAd
@@ -29,8 +30,8 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 PLAIN = Context()
 _ALL = (
     SecondDevice(), Thread(), Stream(), SecondStream(), AfterError(), InferenceMode(), Autocast(), Deterministic(),
-    Backward(), Gradgrad(), Overwritten(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Decomposed(),
-    Fake(), NoGrad(), Copied(), Compiled(), Inductor(),
+    DefaultDtype(), Backward(), Gradgrad(), Overwritten(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(),
+    Functionalize(), Decomposed(), Fake(), NoGrad(), Copied(), Compiled(), Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
 

@@ -18,7 +18,7 @@ SAMPLES = 6
 # The dtype of an overload's cells of a context: the first of these that its samples have, else their first.
 DTYPES = ("float32", "int64", "bool")
 # Contexts with cells of other dtypes.
-OTHER_DTYPES = {"gradcheck": ("float64",)}
+OTHER_DTYPES = {"gradcheck": ("float64",), "default_dtype": ("int64",)}
 # Contexts with cells of more dtypes.
 MORE_DTYPES = {
     "autocast": ("bfloat16", "float64"),

@@ -43,6 +43,10 @@ def asking_for_the_version(x: torch.Tensor) -> torch.Tensor:
     return x + 1 + 0 * x._version  # noqa: SLF001 - what a kernel may do by mistake
 
 
+def in_the_default_dtype(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).to(torch.get_default_dtype())  # that of floats, whatever the argument has
+
+
 def wrong_if_deterministic(x: torch.Tensor) -> torch.Tensor:
     return x + (2 if torch.are_deterministic_algorithms_enabled() else 1)
 
@@ -73,6 +77,7 @@ WRONG = {
     "after_error": (wrong_after_an_error, Check.VALUE),
     "inference_mode": (asking_for_the_version, Check.ERROR_PARITY),
     "deterministic": (wrong_if_deterministic, Check.VALUE),
+    "default_dtype": (in_the_default_dtype, Check.DTYPE),
 }
 
 

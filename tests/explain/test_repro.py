@@ -48,6 +48,7 @@ IN_CONTEXTS = [
     ("masking", "masked_fill_.Scalar", "float32", context)
     for context in ("thread", "after_error", "inference_mode", "deterministic")
 ] + [
+    ("masking", "masked_fill_.Scalar", "int64", "default_dtype"),
     ("matmul", "mm", "float32", "autocast"),
     ("pointwise_unary", "exp", "float32", "backward"),
     ("pointwise_unary", "exp", "float32", "overwritten"),

@@ -37,9 +37,13 @@ def dtypes_of(context: str, *samples: Sample, dtypes: frozenset[str] | None = No
 
 def test_an_overload_has_a_cell_of_one_dtype_in_each_context() -> None:
     found = [c.layout for c in cells("pointwise_unary", "neg", [PLAIN]) if c.layout in CONTEXTS]
-    assert set(found) == set(CONTEXTS)
+    assert set(found) == set(CONTEXTS) - {"default_dtype"}
     assert dtypes_of("thread", PLAIN) == ["float32"]
     assert dtypes_of("thread", sample("a", ("uint8", "int8"))) == ["int8"]
+
+
+def test_the_default_dtype_is_tried_with_integers_alone() -> None:
+    assert dtypes_of("default_dtype", sample("a", ("float32", "int64"))) == ["int64"]
 
 
 def test_autocast_has_cells_of_what_it_lowers_to_and_of_what_it_must_not_lower() -> None:
