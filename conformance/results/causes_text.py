@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.records import ALONE
-from conformance.results.causes import Cause, Contrast, Manner
+from conformance.results.causes import FALLBACK, Cause, Contrast, Manner
 from conformance.support import command_lines
 
 SHOWN = 10  # causes
@@ -66,8 +66,9 @@ def counted(n: int, what: str) -> str:
 
 
 def _told(cause: Cause, backend: str) -> Iterator[str]:
-    if how := manner(cause.manner):
-        yield f"all fail by: {how}"
+    # The list of failing overloads, below the causes, has the checks of each operator.
+    if cause.manner.ends_the_call or (cause.kernel == FALLBACK and cause.manner.check):
+        yield f"all fail by: {manner(cause.manner)}"
     yield from map(contrast, cause.contrasts)
     yield f"example: {cause.example}"
     for what, command in commands(cause, backend).items():

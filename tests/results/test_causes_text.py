@@ -36,6 +36,11 @@ def test_a_cell_that_names_no_case_has_no_commands() -> None:
     ]
 
 
+def test_a_cause_that_is_the_fallback_says_which_check_fails() -> None:
+    lines = text(observed("mm", status=Status.FAIL, route="fallback")).splitlines()
+    assert lines[1:3] == ["  the fallback: 1 cell of 1 overload (mm)", "    all fail by: value"]
+
+
 def test_no_failure_has_no_text() -> None:
     assert text(observed("mm")) == ""
 
