@@ -87,6 +87,7 @@ def test_the_causes_of_a_lane_leave_known_failures_out(tmp_path: Path) -> None:
     assert part["causes"] == [{
         "kernel": "masked_fill_", "cells": [cell],
         "overloads": [{"name": "masked_fill_.Scalar", "cells": 1, "own": True}],
+        "manner": {"signal": "", "error": "", "message": "", "check": "untouched"},
         "contrasts": [{"axis": "layout", "failing": ["offset_gap"], "passing": ["contiguous"]}],
         "example": case, "cell": cell,
         "commands": {
