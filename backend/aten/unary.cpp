@@ -118,7 +118,9 @@ void run_unary(const char* name, at::TensorIteratorBase& iter, at::ScalarType co
   const bool as_byte = fault(Fault::bitwise_not_of_bool_as_byte);
   if (common == at::kBool && op == Unary::bitwise_not && !as_byte) op = Unary::logical_not;
   if (fault(Fault::plan_published_before_it_is_filled) && is_planned_elsewhere(op, common)) return;
-  const DType dtype = to_dtype(common);
+  const bool from_integers = at::isIntegralType(iter.dtype(iter.noutputs()), /*includeBool=*/true);
+  const bool narrow = common == at::kDouble && from_integers && fault(Fault::integers_computed_in_float32);
+  const DType dtype = to_dtype(narrow ? at::kFloat : common);
   launch_pointwise(iter, {.op = name,
                           .common = dtype,
                           .row = unary_row(op, compute_dtype(dtype)),

@@ -1249,6 +1249,10 @@ i = torch.zeros(1, dtype=torch.int64, device=d)
 torch.use_deterministic_algorithms(True)
 result = torch.zeros(1, device=d).index_add(0, i, torch.ones(1, device=d), alpha=2)
 torch.use_deterministic_algorithms(False)""",
+    "integers_computed_in_float32": """
+torch.set_default_dtype(torch.float64)
+result = torch.arange(1, 9, device=d).exp()
+torch.set_default_dtype(torch.float32)""",
     "deterministic_warning_raised": """
 torch.use_deterministic_algorithms(True, warn_only=True)
 result = raised(lambda: torch.ones(2, device=d).cumsum(0))
