@@ -108,7 +108,6 @@ WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "as_a_result": lambda x: torch.mul(x, 2, out=x),
     "by_bytes": lambda x: x.view(torch.int32).add_(1),
     "by_its_storage": lambda x: x.untyped_storage().fill_(0),
-    "of_a_list": lambda x: torch._foreach_add_([x[:4], x[4:8]], 1.0),  # it has no other name
 }
 
 
