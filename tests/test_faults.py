@@ -124,7 +124,7 @@ FOUND_IN = {
     "deterministic_empty_not_filled": ("empty_like", "float32", "deterministic", "value"),
     "deterministic_scatter_add_of_largest": ("scatter_add.out", "float32", "deterministic", "value"),
     "deterministic_index_add_ignores_alpha": ("index_add.out", "float32", "deterministic", "value"),
-    "integers_computed_in_float32": ("exp.out", "int64", "default_dtype", "value"),
+    "integers_computed_in_float32": ("exp", "int64", "default_dtype", "value"),
     "deterministic_warning_raised": ("cumsum.out", "float32", "deterministic", "context"),
     "deterministic_resize_fills_kept": ("resize_", "float32", "deterministic", "value"),
     "autocast_norms_lower": ("group_norm", "float32", "autocast", "dtype"),

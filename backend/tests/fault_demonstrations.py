@@ -1251,7 +1251,7 @@ result = torch.zeros(1, device=d).index_add(0, i, torch.ones(1, device=d), alpha
 torch.use_deterministic_algorithms(False)""",
     "integers_computed_in_float32": """
 torch.set_default_dtype(torch.float64)
-result = torch.arange(1, 9, device=d).exp()
+result = (torch.arange(1, 9, device=d).sqrt().square() - torch.arange(1, 9, device=d)).abs() > 1e-12
 torch.set_default_dtype(torch.float32)""",
     "deterministic_warning_raised": """
 torch.use_deterministic_algorithms(True, warn_only=True)

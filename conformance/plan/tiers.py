@@ -125,7 +125,7 @@ _CHOSEN = {
     "deterministic": (
         "empty_like", "resize_", "scatter_add.out", "_index_put_impl_", "index_add.out", "cumsum.out",
     ),
-    "default_dtype": ("exp.out",),
+    "default_dtype": ("exp",),
     "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
 }  # fmt: skip
 _PLAIN = frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)
