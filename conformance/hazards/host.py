@@ -10,6 +10,8 @@ from conformance.hazards.bench import Bench, difference
 from conformance.hazards.model import Found, Needs, hazard
 
 PINNED, STREAMS = Needs.PINNED, Needs.STREAMS
+#: Bytes of copies of several sizes: past those at which backends begin to copy in another way.
+SIZES = tuple(size + 4096 for size in (64 << 10, 1 << 20, 4 << 20, 16 << 20))
 
 
 def copied(bench: Bench) -> tuple[torch.Tensor, torch.Stream]:
@@ -38,6 +40,17 @@ def strided_source_reused(bench: Bench) -> Found:
     target.copy_(source[::2], non_blocking=True)
     source.fill_(2)
     yield difference("the target", target, 1)
+
+
+@hazard("copy_(pageable of any size, non_blocking=True)", "the host's write to the source")
+def pageable_sources_of_each_size_reused(bench: Bench) -> Found:
+    for size in SIZES:
+        target, source = torch.zeros(size // 4, device=bench.device), torch.ones(size // 4)
+        bench.wait()
+        bench.busy()
+        target.copy_(source, non_blocking=True)
+        source.fill_(2)
+        yield difference(f"the target of {size} bytes", target, 1)
 
 
 @hazard("copy_(pinned)", "the host's write to the source", PINNED)
@@ -77,6 +90,16 @@ def cpu_reads_queued_result(bench: Bench) -> Found:
     bench.busy()
     x.add_(1)
     yield difference("the copy on the host", x.cpu(), 2)
+
+
+@hazard("the kernel that writes the tensor", "cpu() of any size")
+def cpu_reads_queued_results_of_each_size(bench: Bench) -> Found:
+    for size in SIZES:
+        x = torch.ones(size // 4, device=bench.device)
+        bench.wait()
+        bench.busy()
+        x.add_(1)
+        yield difference(f"the copy of {size} bytes", x.cpu(), 2)
 
 
 @hazard("the kernel that writes the tensor", "copy_ to a pinned tensor", PINNED)

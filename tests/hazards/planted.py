@@ -25,6 +25,11 @@ FOUND_BY = {
     "peer_copy_overtakes_target": "copy_between_devices_after_queued_read",
     "peer_copy_not_awaited": "read_after_copy_between_devices",
 }
+# Two of these, found by copies of several sizes
+FOUND_IN_EACH_SIZE_BY = {
+    "stage_not_taken": "pageable_sources_of_each_size_reused",
+    "copy_to_host_not_awaited": "cpu_reads_queued_results_of_each_size",
+}
 # Of work that is recorded, in a process in which it is. fault: a hazard that finds it
 FOUND_WHEN_RECORDED = {
     "partial_run_donates": "saving_one_of_several_queued_tensors",
