@@ -231,15 +231,20 @@ def checkpoints_with_dropout(device: str) -> Results:
 @scenario(exact=True, area="training")
 def scaled_gradients(device: str) -> Results:
     """``torch.amp.GradScaler`` scales a loss, skips a step with an infinite gradient, and halves its scale then."""
-    results: Results = {}
-    for name, interval, factors in (("", 1, "1i2"), ("_that_grow_after_three", 3, "11i1111i11i111")):
-        scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0, growth_interval=interval)
+    kind, results = torch.device(device).type, Results()
+    scalers = {
+        "": (torch.amp.GradScaler(kind, init_scale=8.0, growth_interval=1), "1i2"),
+        "_that_grow_after_three": (torch.amp.GradScaler(kind, init_scale=8.0, growth_interval=3), "11i1111i11i111"),
+        "_that_grow_no_more": (torch.amp.GradScaler(kind, 2.0**126, growth_factor=4.0, growth_interval=1), "11i111"),
+    }
+    for name, (scaler, factors) in scalers.items():
+        unit = 8.0 / scaler.get_scale()
         weight = torch.ones(3, device=device, requires_grad=True)
         optimizer = torch.optim.SGD([weight], lr=0.5)
         scales = []
         for factor in factors:
             optimizer.zero_grad()
-            scaler.scale((weight * (torch.inf if factor == "i" else int(factor))).sum()).backward()
+            scaler.scale((weight * (torch.inf if factor == "i" else int(factor) * unit)).sum()).backward()
             scaler.step(optimizer)
             scaler.update()
             scales.append(scaler.get_scale())
