@@ -222,6 +222,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.ALIASING: _aliasing,
     Fact.IDENTITY: _identity,
     Fact.SHARED_RESULTS: _aliasing,
+    Fact.NEW_STORAGE: lambda _: "lies in a new storage: tensors that shared the old one do not see what is written",
     Fact.GIVEN_TWICE: _given_twice,
     Fact.VERSION: lambda m: f"version counter is {m.facts['device']} on the device, {m.facts['cpu']} on CPU",
     Fact.DAMAGE: lambda m: str(m.facts["line"]) if m.subject else f"no argument or result: {m.facts['line']}",

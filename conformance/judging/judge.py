@@ -401,6 +401,7 @@ class Judge:
             found += self._comparison.written(expected, actual, others, fetched)
             counted = live and Check.VERSION not in self._context.unchecked
             found += storages.versions(expected.side, actual.side) if counted else []
+            found += storages.moved(expected.side, actual.side, send) if send else []
         early = expected.error is not None and not self._context.name
         found += fetched.differences(send)
         return found + fetched.of_refused(others.refused_early, send) if early else found

@@ -133,6 +133,19 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
     return found
 
 
+def moved(expected: Side, actual: Side, send: Callable[[], Side]) -> list[Mismatch]:
+    """Written arguments that the device's call left in another storage, such as an ``out=`` that grew, unlike CPU's.
+
+    ``send`` gives the same arguments before any call: on some devices no tensor lies in the storage of its base.
+    """
+    pairs = zip(expected.arguments, actual.arguments, strict=True)
+    written = [(i, want, got) for i, (want, got) in enumerate(pairs) if want.slot.written]
+    found = [i for i, want, got in written if _is_at_home(want) and not _is_at_home(got)]
+    before = send().arguments if found else []
+    facts = {"kind": Fact.NEW_STORAGE.value, "device": True, "cpu": False}
+    return [Mismatch(Check.ALIASING, before[i].slot.name, facts) for i in found if _is_at_home(before[i])]
+
+
 class Fetched:
     """The storages that went into a call, fetched from the device once after it, next to what CPU left in its own."""
 
@@ -248,14 +261,15 @@ def _is_squeezed(out: Argument) -> bool:
     return fewer and [pair for pair in before if pair[0] != 1] == [pair for pair in after if pair[0] != 1]
 
 
+def _is_at_home(argument: Argument) -> bool:
+    """Whether an argument lies in the storage that it was given."""
+    return storage_id(argument.tensor) == storage_id(argument.base)
+
+
 def _stayed(argument: Argument) -> bool:
     """Whether an argument still is the view that it was, over the storage that it was given."""
     tensor, placement = argument.tensor, argument.placement
-    return (
-        tensor.shape == placement.size
-        and tensor.stride() == placement.stride
-        and storage_id(tensor) == storage_id(argument.base)
-    )
+    return tensor.shape == placement.size and tensor.stride() == placement.stride and _is_at_home(argument)
 
 
 def _is_in_place(argument: Argument) -> bool:

@@ -134,6 +134,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
      "is another tensor over the storage of self on the device, the argument self itself on CPU"),
     (Fact.SHARED_RESULTS, {"device": "result[0]", "cpu": None},
      "shares the storage of result[0] on the device, has a storage of its own on CPU"),
+    (Fact.NEW_STORAGE, {"device": True, "cpu": False},
+     "lies in a new storage: tensors that shared the old one do not see what is written"),
     (Fact.GIVEN_TWICE, {"tensor": "result", "call": "mul (call 0)"},
      "was given memory that the result of mul (call 0) still occupies"),
     (Fact.VERSION, {"device": 1, "cpu": 0}, "version counter is 1 on the device, 0 on CPU"),

@@ -126,6 +126,36 @@ class TestAliasing:
         assert aliasing(shared, apart, 1) == ("shared_results", None, "result[0]")
 
 
+def grown(x: torch.Tensor) -> torch.Tensor:
+    return x.resize_(7).fill_(1.0)
+
+
+def grown_elsewhere(x: torch.Tensor) -> torch.Tensor:
+    return x.set_(torch.ones(7))  # type: ignore[call-overload, no-any-return]
+
+
+class TestStorageOfAWrittenArgument:
+    @staticmethod
+    def found(right: Op, wrong: Op, shape: tuple[int, ...] = (0,)) -> list[str]:
+        return [m.kind for m in judge(right, wrong, case_of("contiguous", True, defined=False, shape=shape)).mismatches]
+
+    @pytest.mark.parametrize("shape", [(0,), (3,)])
+    def test_one_that_grows_in_its_storage_passes(self, shape: tuple[int, ...]) -> None:
+        assert self.found(grown, grown, shape) == []
+
+    def test_one_that_grows_in_another_storage_is_reported(self) -> None:
+        assert self.found(grown, grown_elsewhere) == ["new_storage"]
+
+    def test_one_that_has_another_storage_on_cpu_too_passes(self) -> None:
+        assert self.found(grown_elsewhere, grown_elsewhere) == []
+
+    def test_a_device_whose_tensors_lie_in_no_storage_of_their_base_is_not_asked(self) -> None:
+        case = case_of("contiguous", True, defined=False, shape=(0,))
+        in_place, elsewhere = (outcome(lambda x, _, op=op: op(x), case).side for op in (grown, grown_elsewhere))
+        assert storages.moved(in_place, elsewhere, lambda: elsewhere) == []
+        assert len(storages.moved(in_place, elsewhere, lambda: Twins(value_of).side(case, CPU))) == 1
+
+
 class TestVersions:
     def test_a_version_counter_that_moves_on_both_sides_passes(self) -> None:
         assert storages.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.mul_(3)).side) == []
