@@ -22,7 +22,7 @@ from tools.kill_rate.summary import Facts, Hunt, summary
 # The stages for faults that survived the first one in all lanes. The longest comes last, for the fewest faults.
 LATER = ("smoke", "contexts", trial.HAZARDS, "full")
 # Environments in which work runs later than it is submitted. The hazards run in them as well.
-LATE = ("late", "lazy")
+LATE = ("late", "pool_late", "lazy")
 Step = tuple[Lane, str]  # a stage in a lane
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
