@@ -132,7 +132,7 @@ def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
 
 def _one_nan(source: torch.Tensor, converted: torch.Tensor) -> None:
     """Replace all NaNs by one bit pattern, since a conversion's NaN depends on the machine's vector instructions."""
-    if math.isfinite(float(source.sum())):  # no NaN is among them; a sum takes a twentieth of the time of isnan()
+    if source.sum().isfinite():  # no NaN is among them; a sum takes a twentieth of the time of isnan()
         return
     converted.masked_fill_(source.isnan(), float("nan"))
 

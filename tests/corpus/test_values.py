@@ -38,6 +38,10 @@ def test_a_nan_beside_numbers_with_an_infinite_sum_is_the_same_nan() -> None:
     assert converted.isnan().tolist() == [False, False, True, False, False]
 
 
+def test_complex_numbers_become_their_real_parts() -> None:
+    assert convert(torch.tensor([1 + 2j, -3.5 + 0.5j]), "float64").tolist() == [1.0, -3.5]
+
+
 def test_integers_are_clamped_and_made_positive_for_unsigned() -> None:
     flat = torch.tensor([-(2**63), -300, -1, 0, 300, 2**63 - 1])
     assert convert(flat, "int8").tolist() == [-128, -128, -1, 0, 127, 127]
