@@ -36,7 +36,7 @@ _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4800  # elements, more than their pairs
 _MANY = 5003  # elements: several blocks of vectors, and a tail
 _SPARSE = 7 * _ONE
-_LONG = 2 * _ONE + 3  # elements of a row
+_LONG = 1031  # elements of a row: an op may have a kernel of its own for rows past a tile
 # Values that all elements of an argument have, by the base of the sample; and those of one that has a single element.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max"), "complex64": ("0",)}
 _ALONE = {"float32": ("inf", "-inf", "nan", "max"), "int64": ("min", "max"), "complex64": ("0",)}
@@ -318,10 +318,23 @@ class _Varied:
         return self._made(large, {slot.index: "hard/sparse"}, ".sparse") if large else []
 
     def _along(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
-        """Yield samples that are long in one dimension after the other: an op may take elements of that for a row."""
+        """Yield samples that are long in one dimension after the other, and those with a flag turned.
+
+        An op may take elements of that dimension for a row.
+        """
         for group in self._groups:
             if slot.index in _slots(group) and (long := self._lengthened(group, _LONG)):
-                yield from self._made(long, {slot.index: kind}, f".{label(self._source, group.places)}")
+                along = f".{label(self._source, group.places)}"
+                yield from self._made(long, {slot.index: kind}, along)
+                yield from self._turned(long, slot, kind, along)
+
+    def _turned(self, sample: Sample, slot: TensorSlot, kind: str, more: str) -> Iterator[Sample]:
+        """Yield a sample with each of its flags turned, and an argument filled by a kind of values."""
+        for other in arguments.others(self._source, self._schema, pointwise=False):
+            if other.is_flag and other.formal.name not in self._fixed:
+                turned = arguments.replaced(sample, self._schema, other)
+                (index,) = (s.index for s in turned.tensors if s.name == slot.name)
+                yield from self._made(turned, {index: kind}, f"{more}.{other.name}")
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples in which all elements of an argument are equal, or its only one is hard."""
@@ -330,12 +343,8 @@ class _Varied:
 
     def _with_flags(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples whose argument is infinite throughout and in which a flag is turned: it may be about that."""
-        others = arguments.others(self._source, self._schema, pointwise=False) if self._source.base == "float32" else ()
-        for other in others:
-            if other.is_flag and other.formal.name not in self._fixed:
-                turned = arguments.replaced(self._source, self._schema, other)
-                (index,) = (s.index for s in turned.tensors if s.name == slot.name)
-                yield from self._made(turned, {index: "hard/all/inf"}, f".inf.{other.name}")
+        if self._source.base == "float32":
+            yield from self._turned(self._source, slot, "hard/all/inf", ".inf")
 
     def _made(self, large: Sample, kinds: dict[int, str], more: str = "", dtypes: tuple[str, ...] = ()) -> list[Sample]:
         """Return a sample for each limit that some dtypes need. ``more`` is a part of its name.

@@ -216,7 +216,12 @@ def test_hard_values_lie_in_long_rows_of_each_dimension() -> None:
     long = [s for s in made("sort.values_stable") if s.base == "int64" and "hard=self.self." in s.name]
     rank = len(long[0].tensors[0].shape)
     assert {max(range(rank), key=s.tensors[0].shape.__getitem__) for s in long} == set(range(rank))
-    assert all(max(s.tensors[0].shape) > 128 for s in long)
+    assert all(max(s.tensors[0].shape) > 1024 for s in long)
+
+
+def test_flags_are_turned_where_hard_values_lie_in_long_rows() -> None:
+    long = [s for s in made("topk") if s.base == "float32" and s.tensors[0].shape[-1] > 1024]
+    assert {dict(s.kwargs).get("largest") for s in long if s.tensors[0].fill == "hard/sparse"} == {None, True, False}
 
 
 def test_an_argument_that_is_to_keep_its_values_is_not_refused_for_others() -> None:
