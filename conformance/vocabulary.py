@@ -68,7 +68,7 @@ class Check(Word):
     STRIDE = "stride", "a result has other strides"
     OFFSET = "offset", "a result has another storage offset"
     STORAGE = "storage", "a new result lies in a storage that is far larger than CPU's"
-    ALIASING = "aliasing", "a result shares storage with other arguments than on CPU; or a written argument has a new storage"
+    ALIASING = "aliasing", "a result shares storage with other arguments than on CPU; or what is written has a new one"
     MUTATION = "mutation", "an argument changed that the schema does not mark, or changed differently from CPU"
     UNTOUCHED = "untouched", "bytes of a storage changed that no view covers"
     VERSION = "version", "the version counter of an argument differs from CPU's"
