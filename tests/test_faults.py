@@ -230,7 +230,7 @@ FOUND_IN = {
     "median_of_even_count_is_upper": ("median", "float32", "contiguous", "value"),
     "binary_cross_entropy_log_unclamped": ("binary_cross_entropy", "float64", "values", "value"),
     "unscale_overlooks_nan": ("_amp_foreach_non_finite_check_and_unscale_", "float32", "values", "value"),
-    "unit_diagonal_divided": ("linalg_solve_triangular", "float32", "contiguous", "value"),
+    "unit_diagonal_divided": ("linalg_solve_triangular", "float32", "variants", "value"),
     "max_pool_ignores_ceil_mode": ("max_pool2d_with_indices", "float32", "contiguous", "shape"),
     "grid_sample_reflection_is_border": ("grid_sampler_2d", "float32", "contiguous", "value"),
     "upsample_recomputes_scale": ("upsample_bicubic2d", "float32", "contiguous", "value"),
