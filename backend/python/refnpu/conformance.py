@@ -95,11 +95,13 @@ class Adapter:
         modes = ("malloc", "aligned_alloc", "redzone", "guard", "guard_left")
         exact = {"REFNPU_ALLOCATOR": "malloc"}
         little = {"REFNPU_CAPACITY": str(1 << 30)}
+        late = {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"}
         return {
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
             "pool": little | {"REFNPU_ALLOCATOR": "pool"},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
-            "late": exact | little | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
+            "late": exact | little | late,
+            "pool_late": little | {"REFNPU_ALLOCATOR": "pool"} | late,
             "lazy": exact | {"REFNPU_LAZY": "1"},
             "fill_nan": exact | {"REFNPU_FILL_FRESH": "nan", "REFNPU_FILL_FREED": "0xAB"},
             "fill_random": exact | {"REFNPU_FILL_FRESH": "random:1", "REFNPU_FILL_FREED": "random:2"},
