@@ -115,7 +115,12 @@ class _Template:
 
 def is_on_host(slot: TensorSlot, case: Case) -> bool:
     """Whether a tensor argument is on the host, whatever the device."""
-    return slot.on_host or slot.argument in facts(case.sample.overload).host
+    return _stays_on_host(slot, facts(case.sample.overload).host)
+
+
+def _stays_on_host(slot: TensorSlot, arguments: Collection[str]) -> bool:
+    """The same, by the arguments that the op has on the host. Asked for each argument of a case."""
+    return slot.on_host or slot.argument in arguments
 
 
 class Sides(Protocol):
@@ -189,7 +194,7 @@ class Twins:
             else:
                 dtype = slot.dtype or own
                 template = self._template(slot, placement, dtype, dtypes(dtype) if dtypes else dtype)
-                stays = slot.on_host or (on_host and slot.argument in on_host)  # as is_on_host(), with facts at hand
+                stays = _stays_on_host(slot, on_host)
                 made = self._argument(template, CPU) if stays else self._on_device(template, device)
             arguments.append(made)
         return _side(case, device, arguments, dtypes)

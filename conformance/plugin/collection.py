@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return (yield)
     chosen, others = config.option.keyword or config.option.deselect, _others_with_hook(config)
     if chosen or others or not all(isinstance(item, CellItem) for item in items):
-        given = _cells_of(items)
+        given = _cells_of(items) if others else set()
         with markers.decided_here(config, items, CellItem):
             yield
         _refuse_fewer(config, given, items, others)
@@ -81,7 +81,7 @@ def _others_with_hook(config: pytest.Config) -> list[str]:
 def _refuse_fewer(config: pytest.Config, given: set[CellId], items: list[pytest.Item], others: list[str]) -> None:
     """Raise pytest.UsageError if other plugins took cells from a run that counts as one of all cells."""
     lost = given - _cells_of(items)
-    if lost and others and is_of_all(config, plan_of(config)):
+    if lost and is_of_all(config, plan_of(config)):
         raise pytest.UsageError(
             f"a plugin (one of {', '.join(others)}) deselected {len(lost)} of {len(given)} cells, and the run would "
             "count as one of all cells; select cells by -k, -m, --shard or another option, or run without that plugin "

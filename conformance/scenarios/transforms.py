@@ -143,5 +143,5 @@ def _drawn_in_a_batch(device: str, draw: Callable[[torch.Tensor], torch.Tensor])
 
 @scenario(exact=True, slow=True, area="random")
 def draws_in_a_batch(device: str) -> Results:
-    """The members of a batch draw the same numbers or each its own, as ``vmap`` is told, or it raises."""
+    """With ``vmap``, members of a batch draw the same numbers, or different ones, or drawing raises, as asked."""
     return {name: offered(partial(_drawn_in_a_batch, device, draw)) for name, draw in DRAWS.items()}

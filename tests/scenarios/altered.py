@@ -23,6 +23,11 @@ def different(program: Program, change: Callable[[], Any], within: float = 0.0) 
     return {name for name, one in right.items() if not _are_equal(one, found[name], within)}
 
 
+def untrue(program: Program) -> list[str]:
+    """Return the names of the results of a program of facts that do not all hold on CPU."""
+    return [name for name, facts in program("cpu").items() if not (isinstance(facts, torch.Tensor) and facts.all())]
+
+
 def _are_equal(one: Any, other: Any, within: float) -> bool:
     assert isinstance(one, torch.Tensor)
     assert isinstance(other, torch.Tensor)
