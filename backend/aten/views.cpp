@@ -47,15 +47,21 @@ at::ScalarType dtype_of_new(std::optional<at::ScalarType> dtype) {
   return first;
 }
 
+void check_not_pinned(std::optional<bool> pin_memory) {
+  TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
+}
+
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
-                 std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+                 std::optional<at::Device>, std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
+  check_not_pinned(pin_memory);
   if (format == at::MemoryFormat::ChannelsLast3d && fault(Fault::channels_last_3d_made_contiguous)) format.reset();
   return filled_if_deterministic(
       at::detail::empty_generic(size, getNPUAllocator(), kKeys, dtype_of_new(dtype), format));
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
-                         std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
+                         std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool> pin_memory) {
+  check_not_pinned(pin_memory);
   return filled_if_deterministic(
       at::detail::empty_strided_generic(size, stride, getNPUAllocator(), kKeys, dtype_of_new(dtype)));
 }

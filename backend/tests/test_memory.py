@@ -242,6 +242,12 @@ def test_pinned_memory_is_known_to_the_device() -> None:
     assert x.to("npu", non_blocking=True).tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize("make", [torch.empty, lambda size, **of: torch.empty_strided(size, (1,), **of)])
+def test_memory_of_the_device_cannot_be_pinned(make: Callable[..., torch.Tensor]) -> None:
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        make((4,), device="npu", pin_memory=True)
+
+
 def test_dlpack_shares_memory_without_a_copy() -> None:
     x = torch.arange(4.0, device="npu:1")
     y = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))

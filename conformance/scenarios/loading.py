@@ -63,10 +63,16 @@ def what_is_pinned(device: str) -> Results:
         accelerator(device)  # torch pins memory for its accelerator alone
         return bool(made().is_pinned())
 
-    def refuses() -> bool:
+    refused: dict[str, Callable[[], torch.Tensor]] = {
+        "tensor_of_device": lambda: on_device().pin_memory(),
+        "made_on_device": lambda: torch.empty(2, device=device, pin_memory=True),
+        "made_strided_on_device": lambda: torch.empty_strided((2,), (3,), device=device, pin_memory=True),
+    }
+
+    def is_refused(pins: Callable[[], torch.Tensor]) -> bool:
         accelerator(device)
         try:
-            on_device().pin_memory()
+            pins()
         except RuntimeError:
             return True
         return False
@@ -74,7 +80,7 @@ def what_is_pinned(device: str) -> Results:
     return held(device, {
         **{name: partial(is_pinned, made) for name, made in pins.items()},
         **{f"not_{name}": partial(lambda made: not is_pinned(made), made) for name, made in does_not.items()},
-        "tensor_of_device_is_refused": refuses,
+        **{f"{name}_is_refused": partial(is_refused, pins) for name, pins in refused.items()},
     })  # fmt: skip
 
 

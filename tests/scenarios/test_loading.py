@@ -106,3 +106,13 @@ def test_a_device_that_calls_all_memory_pinned_or_none_is_found(
     assert all(loading.what_is_pinned("npu:0").values())
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda _: answer)
     assert {name for name, holds in loading.what_is_pinned("npu:0").items() if not holds} == found
+
+
+@pytest.mark.forked
+def test_a_device_that_makes_pinned_tensors_of_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("refnpu")
+    for name in ("empty", "empty_strided"):
+        monkeypatch.setattr(torch, name, lambda *_, **__: torch.ones(2))
+    found = loading.what_is_pinned("npu:0")
+    wrong = {name for name, holds in found.items() if not holds}
+    assert {"made_on_device_is_refused", "made_strided_on_device_is_refused"} <= wrong
