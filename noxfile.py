@@ -148,7 +148,8 @@ def tests(session: nox.Session) -> None:
     that use it, as tests of the suite do. A test that hangs ends its worker, which names it.
     """
     hangs = ["-o", "faulthandler_timeout=900", "-o", "faulthandler_exit_on_timeout=true"]
-    command = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal", *hangs, *session.posargs]
+    slowest = ["--durations", "40", "--durations-min", "5"]
+    command = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal", *hangs, *slowest, *session.posargs]
     named = any((ROOT / word.partition("::")[0]).exists() for word in session.posargs)
     for paths in [[]] if named else [[path] for path in TEST_PATHS]:
         session.run(interpreter_of(MAIN_ENVIRONMENT), *command, *paths, external=True)
