@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 import refnpu.testing
 from builds import needs_faults
-from fault_demonstrations import DEMONSTRATIONS
+from fault_demonstrations import DEMONSTRATIONS, MODULES, merged
 
 pytestmark = needs_faults
 
 HERE = Path(__file__).parent
+LISTED = HERE.parent / "driver" / "include" / "refnpu" / "faults.def"
 
 # Tried by the suite's tests: they show in the deaths of several processes, or of a process that ran another op, in
 # hazards of two devices and of donated memory, in calls on a stream or a device with late work, in programs, in the
@@ -44,8 +46,8 @@ SHOWN_BY_THE_SUITE = {
 @pytest.fixture(scope="module")
 def shown() -> dict[str, dict[str, str]]:
     """What each demonstration says, asleep and awake, from a process that forks for each."""
-    program = [sys.executable, "-W", "ignore", str(HERE / "fault_demonstrations.py")]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=3000, check=False)
+    program = [sys.executable, "-W", "ignore", "-m", "fault_demonstrations"]
+    done = subprocess.run(program, cwd=HERE, capture_output=True, text=True, timeout=3000, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -60,3 +62,16 @@ def test_every_fault_is_demonstrated_or_tried_in_another_test() -> None:
     others = "\n".join(f.read_text(encoding="utf-8") for f in HERE.glob("test_*.py") if f != Path(__file__))
     tried = {fault for fault in refnpu.testing.faults() if f'"{fault}"' in others}
     assert refnpu.testing.faults().keys() == DEMONSTRATIONS.keys() | tried | SHOWN_BY_THE_SUITE
+
+
+def test_a_demonstration_stands_in_the_module_of_the_class_of_its_fault() -> None:
+    kinds = dict(re.findall(r"^FAULT\((\w+), (\w+),", LISTED.read_text(encoding="utf-8"), re.MULTILINE))
+    # fault_demonstrations.CLASS
+    stands_in = {fault: module.__name__.split(".")[1] for module in MODULES for fault in module.DEMONSTRATIONS}
+    assert stands_in == {fault: kinds[fault] for fault in DEMONSTRATIONS}
+
+
+def test_a_fault_in_two_modules_is_refused() -> None:
+    assert merged([{"tail_lost": "result = 1"}, {"head_lost": "result = 2"}]).keys() == {"tail_lost", "head_lost"}
+    with pytest.raises(ValueError, match="more than one demonstration of tail_lost"):
+        merged([{"tail_lost": "result = 1"}, {"head_lost": "result = 2", "tail_lost": "result = 3"}])

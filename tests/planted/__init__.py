@@ -1,0 +1,78 @@
+"""What finds each planted fault of the reference NPU: a module for each class of ``faults.def``.
+
+A module has the tables ``FOUND_IN`` (the overload, dtype and layout of a cell of a plain lane, and the check that finds
+the fault there, empty where it ends the process) and ``FOUND_ELSEWHERE`` (what finds a fault that no cell of a plain
+lane is sure to find). The modules are those of ``backend/tests/fault_demonstrations``. Faults that tests of one room
+find stand in ``planted.py`` beside these tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from tests.hazards import planted as by_hazards
+from tests.planted import (
+    arguments,
+    errors,
+    generator,
+    late,
+    layouts,
+    memory,
+    metadata,
+    plain,
+    processes,
+    resizing,
+    sequences,
+    size,
+    values,
+)
+from tests.planted.contexts import devices, modes, profiling, streams, threads, transforms
+from tests.scenarios import planted as by_programs
+from tools import faults
+
+MODULES = (
+    plain, size, values, arguments, layouts, metadata, errors, sequences, generator, resizing, memory,
+    devices, streams, threads, modes, transforms, profiling, processes, late,
+)  # fmt: skip
+
+PLANTED = faults.planted(Path(__file__).parents[2] / "backend")
+# What makes calls slow, and changes no result: no cell can find it.
+SLOW = {name for name, fault in PLANTED.items() if fault.kind == faults.SPEED}
+# What only tensors show that are too large for cells.
+HUGE = {name for name, fault in PLANTED.items() if fault.kind == faults.HUGE}
+# What only programs of several processes show.
+BETWEEN_PROCESSES = {name for name, fault in PLANTED.items() if fault.kind == "processes"}
+# The kill-rate alone says who finds these: they were planted to measure the suite, not after what it finds.
+PLANTED_TO_MEASURE = {"size", "values", "arguments", "layouts", "sequences", "generator", "resizing"}
+
+Finder = TypeVar("Finder")
+
+
+def merged(tables: Iterable[dict[str, Finder]]) -> dict[str, Finder]:
+    """Return the entries of all tables. Raises ValueError if a fault stands in two of them."""
+    found: dict[str, Finder] = {}
+    for table in tables:
+        if twice := found.keys() & table.keys():
+            raise ValueError(f"more than one finder of {', '.join(sorted(twice))}")
+        found |= table
+    return found
+
+
+# fault: (overload, dtype, layout, check that finds it)
+FOUND_IN: dict[str, tuple[str, str, str, str]] = merged(module.FOUND_IN for module in MODULES)
+
+# What no cell of a plain lane is sure to find, and what finds it.
+FOUND_ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(BETWEEN_PROCESSES, "tests/scenarios/test_scenarios.py"),  # unless a module says more
+    **merged(module.FOUND_ELSEWHERE for module in MODULES),
+    **dict.fromkeys(by_programs.FOUND_WHEN_LATE, "tests/scenarios/test_streams.py"),
+    **dict.fromkeys(by_programs.FOUND_WHEN_RECORDED, "tests/scenarios/test_streams.py"),
+    **dict.fromkeys(by_programs.FOUND_AFTER_MINUTES, "a scenario, in the kill-rate"),
+    **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
+    **dict.fromkeys(HUGE, "benchmarks/huge_faults.py"),
+    **dict.fromkeys(by_hazards.FOUND_BY, "tests/hazards/test_hazards.py"),
+    **dict.fromkeys(by_hazards.FOUND_WHEN_RECORDED, "tests/hazards/test_hazards.py"),
+    **dict.fromkeys(by_hazards.FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
+}

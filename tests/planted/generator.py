@@ -1,0 +1,20 @@
+"""What finds the planted faults that show in the state of a random generator."""
+
+FOUND_IN = {
+    "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
+    "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
+    "normal_drawn_in_pairs": ("normal_", "float32", "contiguous", "distribution"),
+    "strided_rows_drawn_alike": ("random_", "float32", "as_strided", "distribution"),
+    "multinomial_rows_alike": ("multinomial", "float32", "expanded", "distribution"),
+    "double_fills_copy_generator": ("uniform_", "float64", "contiguous", "distribution"),
+    "bernoulli_repeats_after_65536": ("bernoulli_.float", "float32", "sizes", "distribution"),
+    "normal_spare_survives_seed": ("normal.Tensor_Tensor", "float32", "contiguous", "determinism"),
+    "fallback_draws_leave_generator": ("rrelu_with_noise", "float32", "contiguous", "distribution"),
+    "random_of_bytes_signed": ("random_", "uint8", "contiguous", "distribution"),
+}
+
+FOUND_ELSEWHERE = {
+    "import_draws_on_host": "the scenario importing:importing_changes_nothing_else",
+    "given_generator_kept_by_device": "the scenario device_names:second_device_by_each_name",
+    "manual_seed_all_of_two_devices": "the lanes of the pool",
+}
