@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,9 @@ import torch
 from conformance.scenarios import compiling
 from conformance.scenarios.model import SCENARIOS, NotOffered
 from conformance.vocabulary import Status
-from tests.scenarios.test_scenarios import observe, planned, said
+from tests.scenarios.observed import observe, planned, said
 
 OFFSETS = "compiled_tensors:arguments_at_an_offset"
-
-
-@pytest.fixture
-def refnpu() -> Iterator[Any]:
-    testing = pytest.importorskip("refnpu.testing")
-    yield testing
-    testing.set_fault(None)
 
 
 def test_the_wide_tier_alone_has_the_programs_that_are_compiled() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,6 @@ from conformance.scenarios.model import SCENARIOS
 from conformance.vocabulary import CellId, Status
 
 CONTRACT = [name for name in catalogue.names() if catalogue.find(name).area]
-
-
-@pytest.fixture
-def refnpu() -> Iterator[Any]:
-    testing = pytest.importorskip("refnpu.testing")
-    yield testing
-    testing.set_fault(None)
 
 
 def observe(backend: str, name: str) -> Observation:

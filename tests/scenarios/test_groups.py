@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -12,17 +10,10 @@ import torch
 from conformance.scenarios import groups
 from conformance.scenarios.model import NotOffered, Results
 from conformance.vocabulary import Status
-from tests.scenarios.test_scenarios import observe, planned
+from tests.scenarios.observed import observe, planned
 
 # A process that has started the server of new processes, or has used the device, cannot fork others that do.
 pytestmark = pytest.mark.forked
-
-
-@pytest.fixture
-def refnpu() -> Iterator[Any]:
-    testing = pytest.importorskip("refnpu.testing")
-    yield testing
-    testing.set_fault(None)
 
 
 def nothing(device: str) -> Results:

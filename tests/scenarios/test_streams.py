@@ -9,8 +9,8 @@ import pytest
 
 from conformance.scenarios import catalogue
 from conformance.vocabulary import Status
+from tests.scenarios.observed import first_failing, observe, planned, said
 from tests.scenarios.planted import FOUND_WHEN_LATE, FOUND_WHEN_RECORDED
-from tests.scenarios.test_scenarios import first_failing, observe, planned, said
 
 OF_STREAMS = [name for name in catalogue.names() if name.startswith("streams:")]
 

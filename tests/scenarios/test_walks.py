@@ -22,7 +22,7 @@ from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, RECORD_STREAM, NotPossible, Order, State, Step
 from conformance.vocabulary import Status
 from tests.hangs import Hangs
-from tests.scenarios.test_scenarios import first_failing, observe, planned, said
+from tests.scenarios.observed import first_failing, observe, planned, said
 
 AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes", "ops")
 OBJECTS = ("objects",)
