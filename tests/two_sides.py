@@ -61,6 +61,11 @@ def behind(x: torch.Tensor) -> float:
     return ctypes.c_float.from_address(storage.data_ptr() + storage.nbytes()).value
 
 
+def third(x: torch.Tensor) -> torch.Tensor:
+    """An op whose results are rounded."""
+    return x / 3
+
+
 def case_of(
     layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True,
     shape: tuple[int, ...] = SHAPE,
