@@ -42,8 +42,6 @@ PLANTED = faults.planted(Path(__file__).parents[2] / "backend")
 SLOW = {name for name, fault in PLANTED.items() if fault.kind == faults.SPEED}
 # What only tensors show that are too large for cells.
 HUGE = {name for name, fault in PLANTED.items() if fault.kind == faults.HUGE}
-# What only programs of several processes show.
-BETWEEN_PROCESSES = {name for name, fault in PLANTED.items() if fault.kind == "processes"}
 # The kill-rate alone says who finds these: they were planted to measure the suite, not after what it finds.
 PLANTED_TO_MEASURE = {"size", "values", "arguments", "layouts", "sequences", "generator", "resizing"}
 
@@ -63,12 +61,14 @@ def merged(tables: Iterable[dict[str, Finder]]) -> dict[str, Finder]:
 # fault: (overload, dtype, layout, check that finds it)
 FOUND_IN: dict[str, tuple[str, str, str, str]] = merged(module.FOUND_IN for module in MODULES)
 
+BY_SCENARIOS = merged([
+    by_programs.FOUND_BY, by_programs.FOUND_WHERE_REFUSED, by_programs.FOUND_WHEN_LATE, by_programs.FOUND_WHEN_RECORDED,
+])  # fmt: skip
+
 # What no cell of a plain lane is sure to find, and what finds it.
 FOUND_ELSEWHERE: dict[str, str] = {
-    **dict.fromkeys(BETWEEN_PROCESSES, "tests/scenarios/test_scenarios.py"),  # unless a module says more
+    **{fault: f"the scenario {name}" for fault, name in BY_SCENARIOS.items() if fault not in FOUND_IN},
     **merged(module.FOUND_ELSEWHERE for module in MODULES),
-    **dict.fromkeys(by_programs.FOUND_WHEN_LATE, "tests/scenarios/test_streams.py"),
-    **dict.fromkeys(by_programs.FOUND_WHEN_RECORDED, "tests/scenarios/test_streams.py"),
     **dict.fromkeys(by_programs.FOUND_AFTER_MINUTES, "a scenario, in the kill-rate"),
     **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
     **dict.fromkeys(HUGE, "benchmarks/huge_faults.py"),

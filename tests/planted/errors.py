@@ -31,15 +31,4 @@ FOUND_IN = {
     "addbmm_scales_before_checks": ("addbmm_", "float32", "variants", "mutation"),
 }
 
-FOUND_ELSEWHERE = {
-    "out_of_memory_as_plain_error": "the scenario devices:out_of_memory",
-    "devices_compared_by_type": "the scenario operands:operands_of_two_devices",
-    "fallback_mixes_devices": "the scenario operands:operands_of_two_devices",
-    "upload_to_overlapping_accepted": "the scenario transfers:targets_that_overlap",
-    "transfer_reshapes_equal_numel": "the scenario transfers:shapes_that_do_not_fit",
-    "host_generator_accepted": "the scenario generators:generator_of_the_host",
-    "set_device_wraps_index": "the scenario device_names:a_device_that_is_not_there",
-    "load_takes_last_device": "the scenario device_names:a_device_that_is_not_there",
-    "error_message_of_first_failure": "the scenario walks:devices_and_streams",
-    "generator_state_of_wrong_size_ignored": "the scenario generators:states_that_are_none",
-}
+FOUND_ELSEWHERE: dict[str, str] = {}

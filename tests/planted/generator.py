@@ -14,7 +14,5 @@ FOUND_IN = {
 }
 
 FOUND_ELSEWHERE = {
-    "import_draws_on_host": "the scenario importing:importing_changes_nothing_else",
-    "given_generator_kept_by_device": "the scenario device_names:second_device_by_each_name",
     "manual_seed_all_of_two_devices": "the lanes of the pool",
 }

@@ -20,6 +20,4 @@ FOUND_IN = {
     "batch_norm_running_variance_biased": ("_native_batch_norm_legit", "float32", "contiguous", "value"),
 }
 
-FOUND_ELSEWHERE = {
-    "gru_hidden_bias_gradient_of_input": "the scenario training:one_output_of_several",
-}
+FOUND_ELSEWHERE: dict[str, str] = {}

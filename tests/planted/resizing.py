@@ -4,6 +4,4 @@ FOUND_IN = {
     "deterministic_resize_fills_kept": ("resize_", "float32", "deterministic", "value"),
 }
 
-FOUND_ELSEWHERE = {
-    "fallback_result_not_resizable": "the scenario storages:results_grow",
-}
+FOUND_ELSEWHERE: dict[str, str] = {}

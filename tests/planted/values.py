@@ -74,7 +74,4 @@ FOUND_IN = {
     "eigenvectors_of_double_in_float": ("_linalg_eigh", "float64", "contiguous", "value"),
 }
 
-FOUND_ELSEWHERE = {
-    "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
-    "uniform_of_halves_rounds_to_end": "the scenario long_draws:draws_stay_in_their_range",
-}
+FOUND_ELSEWHERE: dict[str, str] = {}

@@ -28,16 +28,6 @@ FOUND_IN = {
 }
 
 FOUND_ELSEWHERE = {
-    "deterministic_integers_filled_with_zero": "the scenario storages:new_elements_under_determinism",
-    "autocast_keeps_cast_of_weight": "the scenario training:autocast_of_written_weights",
     "autocast_leaves_lists": "test_a_fault_of_autocast_is_found_in_an_op_that_smoke_leaves_out",
     "autocast_forgets_baddbmm": "test_a_fault_of_autocast_is_found_in_an_op_that_smoke_leaves_out",
-    "autocast_off_in_inference_mode": "the scenario training:autocast_in_each_mode",
-    "initial_seed_seeds": "the scenario queries:asking_changes_nothing",
-    "memory_stats_resets_peak": "the scenario queries:asking_changes_nothing",
-    "fallback_leaves_one_thread": "the scenario walks:first_calls_of_a_process",
-    "fallback_results_not_inference": "the scenario storages:results_of_inference_mode",
-    "autocast_detaches_lists": "the scenario training:gradients_through_autocast",
-    "autocast_reuses_cast_of_no_grad": "the scenario training:autocast_behind_no_grad",
-    "autocast_refuses_float16": "the scenario walks:modes_and_ops",
 }
