@@ -225,13 +225,14 @@ def hard(dtype: str) -> torch.Tensor:
 
 
 def _nans(dtype: torch.dtype) -> torch.Tensor:
-    """Return NaN, NaN with a negative sign, which 0 / 0 has on x86, and the NaN next to infinity.
+    """Return NaN, the negative NaN whose bits are all set, and the NaN next to infinity.
 
-    Moving the last one changes no bit, and computing with it makes it quiet.
+    Without care, rounding the second one to fewer bits carries into the exponent and gives zero, and cutting the bits of
+    the third gives infinity. Moving the third changes no bit, and computing with it makes it quiet.
     """
     infinity = torch.tensor([float("inf"), float("-inf"), float("inf")], dtype=dtype).view(_SIGNED[dtype.itemsize])
-    quiet = round(0.5 / torch.finfo(dtype).eps)
-    return (infinity + torch.tensor([quiet, quiet, 1], dtype=infinity.dtype)).view(dtype)
+    behind = round(1 / torch.finfo(dtype).eps)  # numbers that the bits behind the exponent can tell apart
+    return (infinity + torch.tensor([behind // 2, behind - 1, 1], dtype=infinity.dtype)).view(dtype)
 
 
 def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int) -> torch.Tensor:
