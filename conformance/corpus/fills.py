@@ -227,8 +227,8 @@ def hard(dtype: str) -> torch.Tensor:
 def _nans(dtype: torch.dtype) -> torch.Tensor:
     """Return NaN, the negative NaN whose bits are all set, and the NaN next to infinity.
 
-    Without care, rounding the second one to fewer bits carries into the exponent and gives zero, and cutting the bits of
-    the third gives infinity. Moving the third changes no bit, and computing with it makes it quiet.
+    Without care, rounding the second to fewer bits carries into the exponent and gives zero, and cutting bits of the
+    third gives infinity. Moving the third changes no bit, and computing with it makes it quiet.
     """
     infinity = torch.tensor([float("inf"), float("-inf"), float("inf")], dtype=dtype).view(_SIGNED[dtype.itemsize])
     behind = round(1 / torch.finfo(dtype).eps)  # numbers that the bits behind the exponent can tell apart
@@ -243,8 +243,8 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
     dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C; of uint8 also numbers that
     int32 holds, since torch converts by way of int64 (c10/util/TypeCast.h). ``hard/all/X`` has the same value
-    everywhere: ``0`` or ``max``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or a number of
-    integers.
+    everywhere: ``0`` or ``max``, and ``-0``, ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or a number
+    of integers.
     ``hard/last/X`` has it in the last element alone, behind values made from ``stored``, and ``hard/rare/X`` in all
     elements but a few. ``hard/offset`` has numbers around 100, none of which is further off than 1. ``hard/infinite``
     has complex numbers with infinities and NaN, which ``hard/0`` leaves out.
@@ -327,7 +327,7 @@ def _number(word: str, dtype: str) -> float:
         return float(torch.finfo(target).max)
     if word == "1" and dtype == "bool":
         return 1
-    if word == "0" or (word in ("0.1", "inf", "-inf", "nan") and inexact):
+    if word == "0" or (word in ("-0", "0.1", "inf", "-inf", "nan") and inexact):
         return float(word) if inexact else 0
     if not inexact and dtype != "bool" and word.removeprefix("-").isdigit():
         info = torch.iinfo(target)

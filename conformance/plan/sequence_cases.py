@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from conformance.corpus.model import Arg, Sample
-from conformance.corpus.places import with_arguments
+from conformance.corpus.model import Arg, Sample, TensorSlot
+from conformance.corpus.places import with_arguments, with_tensors
 from conformance.plan.case import Case, movable, placed, plainly, put
 from conformance.vocabulary import CellId
 
@@ -17,8 +17,11 @@ SAMPLES = 2
 _LAYOUTS_BEFORE = ("transposed", "offset_gap", "expanded")
 _VARIANTS_BEFORE = 4
 _SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
-# Numbers of a call and of the one before it, of which a text of six decimals, or of six digits, is the same.
-ALIKE = ((4e-7, 1e-7), (1000003.0, 1000001.0))
+# Numbers of a call and of the one before it, of which a text of six decimals, or of six digits, is the same; or which
+# are equal, and yet not the same.
+ALIKE = ((4e-7, 1e-7), (1000003.0, 1000001.0), (-0.0, 0.0))
+# The same of an operand that is a number on the host, as fills name them, by its dtype.
+ALIKE_ON_HOST = {"float32": ("-0", "0"), "int64": (str(2**53 + 1), str(2**53))}
 
 
 def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
@@ -36,6 +39,8 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
                 )
     if cell.dtype in _OF_NUMBERS:
         yield from _of_numbers_alike(cell, plain)
+    if cell.dtype in ALIKE_ON_HOST:
+        yield from _of_host_numbers_alike(cell, [s for s in samples if not s.raises and cell.dtype in s.dtypes])
 
 
 def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator[tuple[str, list[Case]]]:
@@ -62,6 +67,20 @@ def _of_numbers_alike(cell: CellId, plain: Sequence[Sample]) -> Iterator[Case]:
             for one, other in zip(after, before, strict=True):
                 yield Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
             return
+
+
+def _of_host_numbers_alike(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
+    """Yield one call with a number on the host, behind a call with another number that may be taken for it."""
+    # One of a dtype of its own may be a count.
+    operands = [(s, t) for s in samples for t in s.tensors if t.on_host and not t.shape and t.pool and not t.dtype]
+    for sample, operand in operands[:1]:
+        one, other = (_with_host_number(sample, operand, word) for word in ALIKE_ON_HOST[cell.dtype])
+        yield Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
+
+
+def _with_host_number(sample: Sample, slot: TensorSlot, word: str) -> Sample:
+    slots = [replace(s, fill=f"hard/all/{word}", source=1) if s == slot else s for s in sample.tensors]
+    return replace(with_tensors(sample, slots), name=f"{sample.name}.{slot.name}={word}")
 
 
 def _with_floats(sample: Sample, number: float) -> Sample:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
+from conformance.corpus import fills
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
@@ -14,6 +16,10 @@ from conformance.plan.cases import cases, cells, of_generated
 from conformance.plan.sequence_cases import ALIKE
 from conformance.plan.tiers import TIERS
 from conformance.vocabulary import CellId
+
+
+def bits(values: torch.Tensor) -> torch.Tensor:
+    return values.view(torch.uint8)
 
 
 def sample(name: str, shape: tuple[int, ...] = (3, 4), axis: str = "", fill: str = "", raises: bool = False) -> Sample:
@@ -164,7 +170,7 @@ def test_samples_with_variants_are_preferred_in_sequences() -> None:
     assert PLAIN in {c.sample for c in of(SEQUENCE, samples=(*others, *SAMPLES))}
 
 
-def test_a_sequence_has_numbers_that_a_text_of_few_digits_spells_alike() -> None:
+def test_a_sequence_has_numbers_that_are_equal_or_that_a_text_of_few_digits_spells_alike() -> None:
     numbered = replace(PLAIN, args=(*PLAIN.args, 0.5, (2.0, 3)))
     found = [c for c in of(SEQUENCE, samples=(PLAIN, numbered)) if ".floats=" in c.sample.name]
     assert [(c.sample.args[-2:], c.before[0].sample.args[-2:]) for c in found] == [
@@ -172,8 +178,21 @@ def test_a_sequence_has_numbers_that_a_text_of_few_digits_spells_alike() -> None
     ]
     for case in found:
         one, other = case.sample.args[-2], case.before[0].sample.args[-2]
-        assert one != other
-        assert f"{one:f}" == f"{other:f}" or f"{one:g}" == f"{other:g}"
+        assert repr(one) != repr(other)
+        assert one == other or f"{one:f}" == f"{other:f}" or f"{one:g}" == f"{other:g}"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_a_sequence_has_numbers_on_the_host_that_may_be_taken_for_each_other(dtype: str) -> None:
+    number = TensorSlot(1, "other", (), None, False, "float32", 0, on_host=True)
+    count = replace(number, index=2, name="sections", dtype="int64")
+    given = replace(PLAIN, args=(*PLAIN.args, number, count), tensors=(*PLAIN.tensors, number, count), dtypes=(dtype,))
+    (found,) = [c for c in of(SEQUENCE, dtype, samples=(given,)) if ".other=" in c.sample.name]
+    assert found.sample.tensors[2] == count
+    words = (found.sample.tensors[1].fill, found.before[0].sample.tensors[1].fill)
+    one, other = (fills.from_hard(word, torch.ones(1), 1, dtype, 0) for word in words)
+    assert float(one) == float(other)
+    assert bits(one).tolist() != bits(other).tolist()
 
 
 def test_a_float_sample_has_sequences_in_float32_alone() -> None:
