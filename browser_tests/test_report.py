@@ -114,7 +114,7 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
 
 def test_a_cause_shows_its_cells_its_contrasts_and_its_commands(page: Chrome, report: Path) -> None:
     visit(page, report, "#/causes")
-    assert texts(page, "main h2") == ["demo-torch2.8-malloc-release 2 failing cells, 2 kernels"]
+    assert texts(page, "main h2") == ["demo-torch2.8-malloc-release 2 failing cells, 1 kernel, the fallback"]
     assert texts(page, ".cause summary") == ["1 the fallback 1 overload", "1 masked_fill_ 1 overload"]
     shown = texts(page, ".cause:last-child")[0]
     assert f"Example F {CELL}#opinfo.masked_fill.3@self" in shown

@@ -16,14 +16,15 @@ from conformance.results.store.views import Row
 from conformance.vocabulary import CellId, Status
 
 
-def of_lane(lane: LaneData, rows: Iterable[Row], table: Table) -> list[dict[str, Any]]:
+def of_lane(lane: LaneData, rows: Iterable[Row], table: Table) -> dict[str, Any]:
     """Return what is shown of each cause of the failures that no rule expects, those that explain most first.
 
-    ``rows``: those of the lane.
+    And what there is to mend, as a text. ``rows``: those of the lane.
     """
     failing = [o for o in lane.failing if not failures.is_known(o, lane)]
     found = causes.of_failures(failing, _passing(rows)) if failing else []
-    return [_shown(cause, table, lane.run.manifest.backend_for_commands) for cause in found]
+    shown = [_shown(cause, table, lane.run.manifest.backend_for_commands) for cause in found]
+    return {"causes": shown, "to_mend": causes_text.to_mend(found)}
 
 
 def _passing(rows: Iterable[Row]) -> Iterator[PassingCell]:
@@ -34,10 +35,10 @@ def _shown(cause: Cause, table: Table, backend: str) -> dict[str, Any]:
     counts = Counter(cell.overload for cell in cause.cells)
     callers = set(cause.callers)
     return {
-        "kernel": cause.kernel,
+        "name": causes_text.name(cause), "kernel": cause.kernel,
         "cells": [table.of(cell) for cell in cause.cells],
         "overloads": [{"name": o, "cells": counts[o], "own": o not in callers} for o in cause.overloads],
-        "manner": asdict(cause.manner),
+        "manner": asdict(cause.manner), "fails_by": causes_text.in_common(cause),
         "contrasts": [{"axis": c.axis, "failing": c.failing, "passing": c.passing} for c in cause.contrasts],
         "example": cause.example, "cell": table.of(cause.example_cell),
         "commands": causes_text.commands(cause, backend),

@@ -37,7 +37,7 @@ def _cause(cause: Cause, wrong: dict[CellId, Observation], manifest: Manifest) -
         *map(causes_text.contrast, cause.contrasts),
         *(f"{what}: {line}" for what, line in causes_text.commands(cause, manifest.backend_for_commands).items()),
     ]
-    return command("error", f"{cause.kernel}: {causes_text.explained(cause)}", "\n".join(told))
+    return command("error", f"{causes_text.name(cause)}: {causes_text.explained(cause)}", "\n".join(told))
 
 
 def _others(verdicts: Sequence[tuple[Observation, Verdict]], more: int) -> Iterator[str]:

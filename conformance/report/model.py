@@ -111,7 +111,7 @@ def _lane(lane: LaneData, table: Table) -> dict[str, Any]:
     return {
         **cells.lane(rows, table),
         "failing": failures.columns(lane, table),
-        "causes": causes.of_lane(lane, rows, table),
+        **causes.of_lane(lane, rows, table),
         "changed": _changed(lane, table),
         "flaky": [[table.of(cell), str(cell), why] for cell, why in lane.flaky.items()],
         "history": {n: _strip(lane, cell) for cell in lane.statuses if (n := table.of(cell)) is not None},

@@ -47,6 +47,11 @@ class Cause:
     manner: Manner = SEVERAL  # how all cells fail
 
     @property
+    def is_program(self) -> bool:
+        """Whether it is a program that stands for itself, because no kernel explains why it fails."""
+        return self.example_cell.is_scenario and self.kernel == self.example_cell.operator
+
+    @property
     def overloads(self) -> tuple[str, ...]:
         """The overloads of its cells: the kernel's own first, then those with most cells."""
         counts: dict[str, int] = defaultdict(int)
@@ -156,9 +161,17 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
     own = [f.cell for f in explained if f.cell.operator == kernel] or [f.cell for f in explained]
     others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
-    case, manners = example.case or str(example.cell), {f.manner for f in explained}
-    manner = manners.pop() if len(manners) == 1 else SEVERAL
+    case, manner = example.case or str(example.cell), _manner_of_all(explained)
     return Cause(kernel, cells, case, example.cell, _contrasts(own, others), example.setting, manner)
+
+
+def _manner_of_all(cells: Iterable[FailingCell]) -> Manner:
+    """Return how all cells fail: without what depends on the arguments if that differs, SEVERAL if the rest does."""
+    manners = {f.manner for f in cells}
+    kinds = {manner.kind for manner in manners}
+    if len(kinds) > 1:
+        return SEVERAL
+    return (manners if len(manners) == 1 else kinds).pop()
 
 
 def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:

@@ -20,11 +20,37 @@ def text(found: Sequence[Cause], backend: str) -> str:
     if not found:
         return ""
     cells = sum(len(cause.cells) for cause in found)
-    lines = [f"causes of {counted(cells, 'failing cell')}: {counted(len(found), 'kernel')}"]
+    lines = [f"causes of {counted(cells, 'failing cell')}: {to_mend(found)}"]
     for cause in found[:SHOWN]:
         lines.append(f"  {cause.kernel}: {explained(cause)} ({some(cause.overloads)})")
         lines += [f"    {line}" for line in _told(cause, backend)]
     return "\n".join([*lines, *([f"  ... and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])])
+
+
+def to_mend(found: Sequence[Cause]) -> str:
+    """Return the number of things to mend, e.g. ``5 kernels, the fallback (in 2 ways), 1 program by itself``.
+
+    The fallback is one, however many ways there are in which cells fail by it.
+    """
+    of_fallback = [cause for cause in found if cause.kernel == FALLBACK]
+    programs = sum(cause.is_program for cause in found)
+    kernels = len({cause.kernel for cause in found if cause.kernel != FALLBACK and not cause.is_program})
+    ways = len({cause.manner.kind for cause in of_fallback})
+    parts = [
+        counted(kernels, "kernel") if kernels else "",
+        FALLBACK + (f" (in {ways} ways)" if ways > 1 else "") if of_fallback else "",
+        f"{counted(programs, 'program')} by {'itself' if programs == 1 else 'themselves'}" if programs else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def name(cause: Cause) -> str:
+    """Return the name of a cause, e.g. ``resize_``. That of the fallback has the way in which its cells fail."""
+    if cause.kernel != FALLBACK:
+        return cause.kernel
+    programs = {cell for cell in cause.cells if cell.is_scenario and not cause.manner.ends_the_call}
+    of = [manner(cause.manner), *(sorted(cell.overload for cell in programs))]
+    return f"{FALLBACK} ({', '.join(filter(None, of))})" if any(of) else FALLBACK
 
 
 def explained(cause: Cause) -> str:
@@ -40,6 +66,12 @@ def contrast(found: Contrast) -> str:
 def manner(how: Manner) -> str:
     """Return how cells fail, e.g. ``SIGSEGV``, ``RuntimeError: no kernel`` or ``stride``; "" if in several ways."""
     return how.signal or how.check or (f"{how.error}: {how.message}" if how.error else "")
+
+
+def in_common(cause: Cause) -> str:
+    """Return how all cells of a cause fail where that tells something of it, "" where it does not."""
+    telling = cause.manner.ends_the_call or cause.kernel == FALLBACK
+    return manner(cause.manner) if telling else ""
 
 
 def commands(cause: Cause, backend: str) -> dict[str, str]:
@@ -67,8 +99,8 @@ def counted(n: int, what: str) -> str:
 
 def _told(cause: Cause, backend: str) -> Iterator[str]:
     # The list of failing overloads, below the causes, has the checks of each operator.
-    if cause.manner.ends_the_call or (cause.kernel == FALLBACK and cause.manner.check):
-        yield f"all fail by: {manner(cause.manner)}"
+    if how := in_common(cause):
+        yield f"all fail by: {how}"
     yield from map(contrast, cause.contrasts)
     yield f"example: {cause.example}"
     for what, command in commands(cause, backend).items():

@@ -38,7 +38,7 @@ class Manner:
     @property
     def kind(self) -> Manner:
         """The manner without what depends on the arguments: numbers and quoted names in the message."""
-        return replace(self, message=_OF_ARGUMENTS.sub("_", self.message)) if self.message else self
+        return replace(self, message=_OF_ARGUMENTS.sub("...", self.message)) if self.message else self
 
 
 _OF_ARGUMENTS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")

@@ -85,9 +85,9 @@ def test_the_causes_of_a_lane_leave_known_failures_out(tmp_path: Path) -> None:
     case = "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#opinfo.masked_fill.3@self"
     cell = part["failing"]["cell"][0]
     assert part["causes"] == [{
-        "kernel": "masked_fill_", "cells": [cell],
+        "name": "masked_fill_", "kernel": "masked_fill_", "cells": [cell],
         "overloads": [{"name": "masked_fill_.Scalar", "cells": 1, "own": True}],
-        "manner": {"signal": "", "error": "", "message": "", "check": "untouched"},
+        "manner": {"signal": "", "error": "", "message": "", "check": "untouched"}, "fails_by": "",
         "contrasts": [{"axis": "layout", "failing": ["offset_gap"], "passing": ["contiguous"]}],
         "example": case, "cell": cell,
         "commands": {
@@ -95,6 +95,7 @@ def test_the_causes_of_a_lane_leave_known_failures_out(tmp_path: Path) -> None:
             "triage": f"conformance triage --backend demo '{case}'",
         },
     }]  # fmt: skip
+    assert part["to_mend"] == "1 kernel"
 
 
 def test_no_text_of_results_ends_a_script_or_begins_a_tag(tmp_path: Path) -> None:

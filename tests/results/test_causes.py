@@ -157,6 +157,17 @@ def test_a_kernel_that_only_dies_or_raises_explains_callers_that_do_so_too() -> 
     assert names([wrong, *calling])["resize_"] == ("resize_", "cat", "pad", "window")
 
 
+def test_the_manner_of_a_cause_leaves_out_what_depends_on_the_arguments_of_its_cells() -> None:
+    def of(*manners: Manner) -> Manner:
+        failed = [replace(failing(f"a{i}", route="fallback"), manner=manner) for i, manner in enumerate(manners)]
+        (found,) = causes(failed, [])
+        return found.manner
+
+    refuses = [Manner(error="RuntimeError", message=f"'{name}' takes {i} elements") for i, name in enumerate("ab")]
+    assert of(refuses[0]) == refuses[0]
+    assert of(*refuses) == Manner(error="RuntimeError", message="... takes ... elements")
+
+
 def test_programs_that_differ_have_no_kernel_without_cells_in_common() -> None:
     cells = map(CellId.of_scenario, ("masks:a", "masks:b", "rnn:c"))
     programs = [replace(failing("", "empty"), cell=one) for one in cells]

@@ -28,15 +28,16 @@
 
   function section(l, about) {
     const cells = l.causes.reduce((n, c) => n + c.cells.length, 0);
-    return [h("h2", {}, l.name, h("span", { class: "quiet" }, ` ${report.count(cells, "failing cell")}, ${report.count(l.causes.length, "kernel")}`)),
-      report.lists.more(l.causes.map((c, i) => [c, about ? c.kernel === about : i < OPEN]), ([c, open]) => cause(l, c, open))];
+    return [h("h2", {}, l.name, h("span", { class: "quiet" }, ` ${report.count(cells, "failing cell")}, ${l.to_mend}`)),
+      report.lists.more(l.causes.map((c, i) => [c, about ? [c.name, c.kernel].includes(about) : i < OPEN]), ([c, open]) => cause(l, c, open))];
   }
 
   function cause(l, c, open) {
     return h("details", { class: "item cause", open, "data-walk": true },
-      h("summary", {}, h("span", { class: "count" }, report.number(c.cells.length)), " ", h("a", { href: report.address("causes", { lane: l.name }, c.kernel), title: "an address of this cause" }, h("code", {}, c.kernel)), h("span", { class: "quiet" }, ` ${report.count(c.overloads.length, "overload")}`)),
+      h("summary", {}, h("span", { class: "count" }, report.number(c.cells.length)), " ", h("a", { href: report.address("causes", { lane: l.name }, c.name), title: "an address of this cause" }, h("code", {}, c.name)), h("span", { class: "quiet" }, ` ${report.count(c.overloads.length, "overload")}`)),
+      c.fails_by ? h("p", {}, h("b", {}, "all"), ` fail by ${c.fails_by}`) : null,
       c.contrasts.map((of) => h("p", {}, h("b", {}, of.axis), ` fails in ${of.failing.join(", ")}; all pass in ${of.passing.join(", ")}`)),
-      h("p", {}, h("a", { href: report.address("cells", { lane: l.name, cause: c.kernel }) }, report.count(c.cells.length, "cell"))),
+      h("p", {}, h("a", { href: report.address("cells", { lane: l.name, cause: c.name }) }, report.count(c.cells.length, "cell"))),
       overloads("Its own", l, c, c.overloads.filter((o) => o.own)), overloads("They call it", l, c, c.overloads.filter((o) => !o.own)),
       h("h3", {}, "Example"), h("p", { class: "case" }, draw.glyph(l.status[c.cell]), " ", h("a", { href: report.address("cell", { lane: l.name }, c.example) }, h("code", {}, c.example))),
       Object.entries(c.commands).map(([what, text]) => [h("h3", {}, what[0].toUpperCase() + what.slice(1)), command(text)]));
@@ -44,6 +45,6 @@
 
   function overloads(title, l, c, some) {
     if (!some.length) return null;
-    return [h("h3", {}, title), h("p", { class: "overloads" }, some.map((o, i) => [i ? ", " : "", h("a", { href: report.address("cells", { lane: l.name, overload: o.name, cause: c.kernel }) }, h("code", {}, o.name)), h("span", { class: "quiet" }, ` ${report.number(o.cells)}`)]))];
+    return [h("h3", {}, title), h("p", { class: "overloads" }, some.map((o, i) => [i ? ", " : "", h("a", { href: report.address("cells", { lane: l.name, overload: o.name, cause: c.name }) }, h("code", {}, o.name)), h("span", { class: "quiet" }, ` ${report.number(o.cells)}`)]))];
   }
 })();

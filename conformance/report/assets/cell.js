@@ -81,7 +81,7 @@
 
   function cause(box, lane, i) {
     const found = lane.causes[lane.causeOf[i]];
-    if (found) box.append(h("p", { class: "cause-of" }, "Cause: ", h("a", { href: report.address("causes", { lane: lane.name }, found.kernel) }, h("code", {}, found.kernel)), `, which explains ${report.count(found.cells.length, "failing cell")}`));
+    if (found) box.append(h("p", { class: "cause-of" }, "Cause: ", h("a", { href: report.address("causes", { lane: lane.name }, found.name) }, h("code", {}, found.name)), `, which explains ${report.count(found.cells.length, "failing cell")}`));
   }
 
   function known(box, lane, row) {

@@ -131,7 +131,8 @@ report.data = (function () {
       if (!statuses[l.status[i]]) return false;
       if (f.route && l.route[i] !== route) return false;
       if (f.change && l.changeOf[i] !== change) return false;
-      if (f.cause && (l.causeOf[i] < 0 || l.causes[l.causeOf[i]].kernel !== f.cause)) return false;
+      const cause = l.causes[l.causeOf[i]];
+      if (f.cause && (!cause || ![cause.name, cause.kernel].includes(f.cause))) return false;
       const row = l.failingRow[i];
       if (kinds && (row < 0 || !kinds[l.failing.kind[row]])) return false;
       return !f.known || (row >= 0 && (l.failing.rule[row] > 0) === (f.known === "known"));
