@@ -139,6 +139,7 @@ class Death:
     report: SanitizerReport | None = None
     log: str = ""  # the process' stderr without stacks, if there is no sanitizer report
     stack: tuple[str, ...] = ()  # frames of the dead thread, those of the backend first
+    operators: tuple[str, ...] = ()  # that ran in the dead thread when it died, the innermost first
     python: tuple[str, ...] = ()  # Python frames outside the suite, the innermost first
     lines: tuple[str, ...] = ()  # of a walk: up to the line that ran, or all if that is not known
 
@@ -149,7 +150,7 @@ class Death:
             **d,
             "finding": DeathFinding.from_json(finding) if finding else None,
             "report": SanitizerReport.from_json(report) if report else None,
-            **{name: tuple(d.get(name, ())) for name in ("stack", "python", "lines")},
+            **{name: tuple(d.get(name, ())) for name in ("stack", "operators", "python", "lines")},
         })  # fmt: skip
 
 

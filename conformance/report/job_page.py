@@ -69,7 +69,8 @@ def _causes(found: Sequence[Cause], backend: str) -> list[str]:
     for cause in found[:SHOWN]:
         told = "; ".join(map(causes_text.contrast, cause.contrasts))
         overloads = f"{len(cause.overloads)}: {causes_text.some(cause.overloads)}"
-        columns = [markup.code(causes_text.name(cause)), str(len(cause.cells)), markup.plain(overloads), markup.plain(told)]
+        name, cells = markup.code(causes_text.name(cause)), str(len(cause.cells))
+        columns = [name, cells, markup.plain(overloads), markup.plain(told)]
         lines.append(f"| {' | '.join([*columns, markup.code(cause.example)])} |")
     more = len(found) - SHOWN
     lines += ["", *([f"... and {more} causes more", ""] if more > 0 else [])]

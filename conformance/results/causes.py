@@ -100,9 +100,10 @@ def failing_cell(observation: Observation) -> FailingCell:
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
     died = first is not None and first.death is not None
+    stack = tuple(k for k in reversed(first.death.operators) if k != o.cell.operator) if first and first.death else ()
     setting = first.setting if first else ALONE
     elements, manner = max(sizes, default=0), _manner(first) if first else SEVERAL
-    return FailingCell(o.cell, first.case if first else "", calls, elements, o.route, died, setting, manner)
+    return FailingCell(o.cell, first.case if first else "", calls, elements, o.route, died, setting, manner, stack)
 
 
 def _manner(failure: CaseFailure) -> Manner:

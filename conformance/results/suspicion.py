@@ -3,6 +3,7 @@
 A kernel is a suspect if the cell's first failing case calls it, unless its own cells were tried and all agree with CPU.
 The cell's own operator always is one. Torch composes some operators of others. Such an operator has no kernel, so the
 kernels that it calls are suspects in its place. A kernel of which no cell fails is one only for cells that fail alike.
+A kernel without wrong results is one for a case that died only if it ran at that time, as far as native stacks tell.
 The fallback serves many operators, so it is a suspect of its own for each group of cells that fail alike.
 """
 
@@ -57,6 +58,7 @@ class FailingCell:
     on_cpu: bool = False  # CPU ran these kernels: the case died on the device
     setting: Setting = ALONE  # what the case needs to fail again
     manner: Manner = SEVERAL
+    stack: tuple[str, ...] = ()  # operators that ran when the case died, the innermost last; () if that is not known
 
     @property
     def alike(self) -> tuple[Manner, str]:
@@ -90,6 +92,7 @@ class Evidence:
         routes |= {(cell.operator, route) for cell, route in passing}
         kernels = {operator for operator, route in routes if route != Route.COMPOSITE}
         self._composed = {operator for operator, _ in routes} - kernels
+        failing = _by_stacks(failing)
         # Operators whose cells all agree with CPU.
         self.cleared = {cell.operator for cell, _ in passing} - self._failing
         self._untried = _untried(failing, self._failing, self.cleared)
@@ -148,6 +151,27 @@ class Evidence:
 
 def _suspect(kernel: str, f: FailingCell) -> Suspect:
     return Suspect(kernel, *f.alike) if kernel == FALLBACK else Suspect(kernel)
+
+
+def _by_stacks(failing: Sequence[FailingCell]) -> list[FailingCell]:
+    """Return the cells, where those that died call what native stacks leave of their kernels.
+
+    A kernel that has returned before the death may have damaged memory, but then its own cells have wrong results as a
+    rule. So of the other kernels, only those on the stack are called. Where a stack is not known, a kernel counts as
+    returned if it did in each death that called it and whose stack is known.
+    """
+    wrong = {o for o, manners in _own_manners(failing).items() if not all(m.ends_the_call for m in manners)}
+    on_stacks = {kernel for f in failing for kernel in f.stack}
+    returned = {kernel for f in failing if f.stack for kernel in f.kernels} - on_stacks - wrong
+    found = []
+    for f in failing:
+        if f.stack:
+            kept = [k for k in f.kernels if k in wrong and k not in f.stack]
+            f = replace(f, kernels=(*kept, *f.stack), on_cpu=False)  # noqa: PLW2901
+        elif f.manner.signal:
+            f = replace(f, kernels=tuple(k for k in f.kernels if k not in returned))  # noqa: PLW2901
+        found.append(f)
+    return found
 
 
 def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:

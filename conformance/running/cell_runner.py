@@ -122,6 +122,11 @@ class CellRunner:
         """How the backend serves the cell's overload."""
         return self.plan.route(cell)
 
+    def operators(self, calls: Sequence[str]) -> tuple[str, ...]:
+        """Return the operators of overloads that a native stack names, e.g. ``fill__Scalar``, if they are known."""
+        named = {overload.replace(".", "_"): overload.partition(".")[0] for overload in self.plan.inventory}
+        return tuple(dict.fromkeys(named[call] for call in calls if call in named))
+
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
     ) -> tuple[Observation, int | None]:

@@ -24,6 +24,7 @@ _THREAD = re.compile(r"^\S.*, PID: \d+, Thread \d+:\s*$")
 _PYTHON_THREAD = re.compile(r"^(Current thread|Thread|Stack) .*\(most recent call first\):$")
 _PYTHON_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _NOISE = re.compile(r"^(Extension modules: |<omitting python frames>|Fatal Python error: )")
+_CALL = re.compile(r"^at::_ops::(\w+)::(call|redispatch)\(")
 _UNKNOWN = "<unknown function>"
 _TORCH = re.compile(r"/torch/lib/|/torch/_C")
 _SUITE = re.compile(r"(^|/)conformance/(judging|running|plugin|plan|calls|triage|scenarios)/|/torch/_ops\.py$")
@@ -35,6 +36,7 @@ class CrashLog:
 
     message: str
     stack: tuple[str, ...] = ()  # frames of the thread that died, those of the backend first
+    calls: tuple[str, ...] = ()  # overloads that the thread was calling, the innermost first, e.g. ``fill__Scalar``
     python: tuple[str, ...] = ()  # the innermost first, without those of the suite
     script_line: int = 0  # of a program that writes scripts: the number of the line that ran, 0 if it is not known
 
@@ -58,7 +60,9 @@ def parse(log: str) -> CrashLog:
         elif not (_PYTHON_THREAD.match(line) or _NOISE.match(line) or _is_end_of_stack(line)):
             message.append(line)
     shown = "\n".join(message).strip()[:_LONGEST_MESSAGE]
-    return CrashLog(shown, tuple(_native(threads[0]) if threads else ()), tuple(_outside(python)), script_line)
+    died = threads[0] if threads else []
+    calls = (found[1] for _, frame in died if (found := _CALL.match(frame.function)))
+    return CrashLog(shown, tuple(_native(died)), tuple(dict.fromkeys(calls)), tuple(_outside(python)), script_line)
 
 
 def _is_end_of_stack(line: str) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from conformance.records import DeathFinding, LeftOut
 from conformance.running.protocol import Stretch
@@ -25,6 +26,7 @@ ASKED = 2
 SECONDS = 60.0
 
 Dies = Callable[[Sequence[Stretch]], bool]  # whether a fresh process that runs these stretches dies in the last one
+T = TypeVar("T")
 Pieces = Callable[[Stretch], Sequence[Stretch]]  # splits a stretch into its cases
 
 
@@ -59,7 +61,10 @@ class Finding:
 
 @dataclass(slots=True)
 class DeathInquiry:
-    """Repeats the crashes of a run in fresh processes. ``seconds`` is the time budget for all of them."""
+    """Repeats the crashes of a run in fresh processes. ``seconds`` is the time budget for all of them.
+
+    As much time again is for the stacks of crashes that are not repeated, see :meth:`stack`.
+    """
 
     dies: Dies
     pieces: Pieces
@@ -67,6 +72,27 @@ class DeathInquiry:
     clock: Callable[[], float] = time.monotonic
     _asked: Counter[tuple[str, ...]] = field(default_factory=Counter)
     _known: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _stacks_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stacks_s = self.seconds
+
+    def stack(self, found: Finding, case: Stretch, read: Callable[[Sequence[Stretch]], T], nothing: T) -> T:
+        """Return what ``read`` finds of the stack of a crash in one more process, ``nothing`` where it is not tried.
+
+        ``read`` gets the stretches that lead to the crash. A crash that never happens again is not tried. One that was
+        not repeated because others were like it, or for lack of time, is tried as long as there is time for stacks.
+        """
+        if found.left_out in (LeftOut.REPEATED, LeftOut.TIME):
+            if self._stacks_s <= 0:
+                return nothing
+            started = self.clock()
+            stack = read([case])
+            self._stacks_s -= self.clock() - started
+            return stack
+        if not (found.alone[0] or found.after):
+            return nothing
+        return read([case] if found.alone[0] or not found.after else [found.after, case])
 
     def of(self, signature: tuple[str, ...], case: Stretch, before: Sequence[tuple[Stretch, float]]) -> Finding:
         """Repeat one crash. ``before``: what the dead process had run, oldest first, with the seconds of each."""

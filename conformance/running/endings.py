@@ -80,11 +80,12 @@ def told(observation: Observation, finding: Finding, after: str) -> Observation:
     return replace(observation, failures=(replace(failure, death=died),))
 
 
-def with_stack(observation: Observation, stack: tuple[str, ...]) -> Observation:
-    """Return the observation of a death with its native stack."""
+def with_stack(observation: Observation, stack: tuple[str, ...], operators: tuple[str, ...]) -> Observation:
+    """Return the observation of a death with its native stack, and the operators on it."""
     (failure,) = observation.failures
     assert failure.death
-    return replace(observation, failures=(replace(failure, death=replace(failure.death, stack=stack)),))
+    died = replace(failure.death, stack=stack, operators=operators)
+    return replace(observation, failures=(replace(failure, death=died),))
 
 
 def broken(how: ChildDeath | Hang) -> bool:

@@ -94,6 +94,9 @@ class Work(Protocol):
     def route(self, cell: CellId) -> str:
         """Return the route of the cell's overload."""
 
+    def operators(self, calls: Sequence[str]) -> tuple[str, ...]:
+        """Return the operators of overloads that a native stack names, e.g. ``fill__Scalar``, if they are known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:

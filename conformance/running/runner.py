@@ -18,7 +18,7 @@ from conformance.running import crash_log
 from conformance.running.bring_up import BringUp
 from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
-from conformance.running.deaths import SECONDS, DeathInquiry, Finding
+from conformance.running.deaths import SECONDS, DeathInquiry
 from conformance.running.endings import (
     End,
     broken,
@@ -293,7 +293,9 @@ class Runner:
                 ended = unsound_reference(cell, route, end)
                 return self._with_earlier(ended, Stretch(cell, first, index), wall), index + 1
             observation = told(observation, finding, self._name(finding.after))
-            observation = with_stack(observation, self._stack(Stretch(cell, index, index + 1), finding))
+            case = Stretch(cell, index, index + 1)
+            said = self._inquiry.stack(finding, case, self._said, crash_log.CrashLog(""))
+            observation = with_stack(observation, said.stack, self._work.operators(said.calls))
         return observation, index + 1
 
     def _with_earlier(self, death: Observation, ran: Stretch, wall: int) -> Observation:
@@ -313,20 +315,17 @@ class Runner:
         earlier = self._repeated(self._charged(reply, ran), ran.first, wall)
         return merge([earlier, replace(death, cases=1)], left=0)
 
-    def _stack(self, case: Stretch, finding: Finding) -> tuple[str, ...]:
-        """Return the native stack of a crash that happens again in a fresh process, () if it does not."""
-        if not (finding.alone[0] or finding.after):
-            return ()
-        order = [case] if finding.alone[0] else [finding.after, case]
+    def _said(self, order: Sequence[Stretch]) -> crash_log.CrashLog:
+        """Run these stretches in a fresh process, and return what it says, with its native stack, if it dies."""
         child = self._fresh()
         try:
-            for stretch in filter(None, order):
+            for stretch in order:
                 reply = child.ask(stretch.request(stacks=True), min(self._timeout, STACK_TIMEOUT))
                 if not isinstance(reply, dict):
-                    return crash_log.parse(reply.log).stack
+                    return crash_log.parse(reply.log)
         finally:
             child.kill()
-        return ()
+        return crash_log.CrashLog("")
 
     def _drop(self) -> None:
         if self._child:

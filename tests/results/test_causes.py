@@ -105,8 +105,37 @@ def test_a_composite_is_no_cause_where_a_kernel_below_it_explains_the_death_of_i
 def test_the_operators_of_a_case_that_died_are_those_that_cpu_ran() -> None:
     died_in, differs = (replace(failure("a#s.0", check), calls=("copy_",)) for check in ("", "value"))
     crashed = failing_cell(replace(observed("a", status=Status.CRASH), failures=(died_in,)))
+    assert died_in.death
+    traced = replace(died_in, death=replace(died_in.death, operators=("resize_", "copy_", "a")))
+    assert failing_cell(replace(observed("a", status=Status.CRASH), failures=(traced,))).stack == ("copy_", "resize_")
     failed = failing_cell(replace(observed("a", status=Status.FAIL), failures=(differs,)))
     assert [(f.kernels, f.on_cpu) for f in (crashed, failed)] == [(("copy_",), True), (("copy_",), False)]
+
+
+def on_stack(overload: str, *stack: str, kernels: tuple[str, ...] = (), check: str = "") -> FailingCell:
+    """A cell that died, the kernels that CPU runs for it, and those on the native stack."""
+    manner = Manner(check=check) if check else Manner(signal="SIGSEGV")
+    return replace(died(overload, *kernels), manner=manner, stack=stack)
+
+
+def test_operators_on_the_native_stack_are_the_cause_of_deaths_and_not_those_that_have_returned() -> None:
+    ran = ("view", "alias", "copy_")
+    grown = [on_stack("resize_"), *(on_stack(name, "resize_", kernels=ran) for name in ("cat", "eq"))]
+    copies = [on_stack("copy_"), on_stack("fft", "copy_", kernels=ran)]
+    assert names([*grown, *copies]) == {"resize_": ("resize_", "cat", "eq"), "copy_": ("copy_", "fft")}
+    unknown = [on_stack("sort", kernels=ran), on_stack("pad", kernels=("view", "alias"))]
+    found = names([*grown, *copies, *unknown])
+    assert found["copy_"] == ("copy_", "fft", "sort")
+    assert found["pad"] == ("pad",)
+    assert set(names(unknown)) == {"alias"}
+
+
+def test_a_kernel_with_wrong_results_may_kill_a_call_after_it_has_returned() -> None:
+    ran = ("masked_fill_",)
+    damage = on_stack("masked_fill_", check="untouched")
+    calling = [on_stack(name, "empty", kernels=ran) for name in ("decode", "attend")]
+    assert names([damage, *calling]) == {"masked_fill_": ("masked_fill_", "attend", "decode")}
+    assert set(names([on_stack("masked_fill_"), *calling])) == {"empty", "masked_fill_"}
 
 
 def test_a_composite_that_fails_is_a_cause_of_callers_that_run_no_kernel_below_it() -> None:

@@ -1,10 +1,15 @@
-"""What a process that runs cells loads, and when."""
+"""What a process that runs cells loads, and when, and which operators it knows."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+
+from conformance import backends
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 
 # Writes the modules that the first cell of a process loads: each of hundreds of children would load them again.
 FIRST_CELL = """
@@ -38,3 +43,9 @@ def test_the_first_cell_of_a_child_loads_no_module(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert loaded.read_text(encoding="utf-8") == ""
+
+
+def test_the_calls_of_a_native_stack_are_named_by_their_operators() -> None:
+    work = CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
+    calls = ["_copy_from", "_copy_from_and_resize", "add__Tensor", "add_Tensor", "add_out", "no_such_op"]
+    assert work.operators(calls) == ("_copy_from", "_copy_from_and_resize", "add_", "add")

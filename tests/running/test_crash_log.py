@@ -44,6 +44,18 @@ def test_a_crash_log_begins_with_the_backends_frames_and_omits_the_suites() -> N
     assert found.python == ("/home/me/mine/kernels.py:12 fill",)
 
 
+def test_the_calls_of_a_crash_are_those_of_the_dead_thread_each_once() -> None:
+    def frame(function: str) -> str:
+        return f"frame #1: {function} + 0x1 (0x7f4 in {SITE}/torch/lib/libtorch_cpu.so)"
+
+    copies = ["at::_ops::copy_::call(at::Tensor&)", "at::native::copy_(at::Tensor&)"] * 2
+    other = "SIGSEGV(11), PID: 7, Thread 9:\n" + frame("at::_ops::mm::call(at::Tensor const&)")
+    log = "\n".join([*map(frame, ["at::_ops::resize_::redispatch(c10::DispatchKeySet)", *copies]), other])
+    assert crash_log.parse(log).calls == ("resize_", "copy_")
+    assert crash_log.parse(LOG).calls == ("fill__Scalar",)
+    assert crash_log.parse(other.partition("\n")[0]).calls == ()
+
+
 def test_the_line_of_a_script_is_that_of_the_innermost_frame_in_it() -> None:
     frames = [("/home/me/mine/kernels.py", 12), (FILE, 40), (FILE, 7), (f"{SITE}/conformance/scenarios/walks.py", 300)]
     text = "\n".join(f'  File "{file}", line {line} in work' for file, line in frames)

@@ -131,6 +131,20 @@ def test_a_third_death_of_the_same_signature_is_not_repeated() -> None:
     assert inquiry.of(("another", "SIGABRT", "device"), CASE, CROWD).kind == "steady"
 
 
+def test_a_death_that_was_not_repeated_has_a_stack_as_long_as_there_is_time_for_stacks() -> None:
+    def read(order: Sequence[Stretch]) -> str:
+        processes.dies(order)  # takes a second
+        return f"stack after {len(order) - 1}"
+
+    processes = Processes(lambda order: True)
+    inquiry = processes.inquiry(2)
+    like, flaky = Finding(left_out=LeftOut.REPEATED), Finding((0, 5), (0, 2))
+    assert inquiry.stack(flaky, CASE, read, "") == ""
+    assert [inquiry.stack(like, CASE, read, "") for _ in range(3)] == ["stack after 0", "stack after 0", ""]
+    assert inquiry.stack(Finding((5, 5)), CASE, read, "") == "stack after 0"
+    assert inquiry.stack(Finding((0, 5), (2, 2), after=CROWD[0][0]), CASE, read, "") == "stack after 1"
+
+
 def test_an_inquiry_without_time_left_says_that_it_left_runs_out() -> None:
     processes = Processes(lambda order: True)
     inquiry = processes.inquiry(seconds=3)

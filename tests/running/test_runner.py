@@ -83,6 +83,10 @@ class Work:
 
     def print_stacks(self) -> None:
         os.write(2, b"frame #3: fill() + 0x1 (0x7 in /x/libmine.so)\n")
+        os.write(2, b"frame #4: at::_ops::fill__Scalar::call(x) + 0x1 (0x7 in /x/libother.so)\n")
+
+    def operators(self, calls: Sequence[str]) -> tuple[str, ...]:
+        return tuple({"fill__Scalar": "fill_"}[call] for call in calls)
 
     def prepare(self) -> None:
         """There is nothing to load."""
@@ -185,7 +189,8 @@ def test_a_crash_names_its_case_and_the_later_cases_still_run() -> None:
 def test_a_crash_that_repeats_has_a_native_stack() -> None:
     (found,) = observe("dies").failures
     assert found.death
-    assert found.death.stack == ("fill (libmine.so)",)
+    assert found.death.stack == ("fill (libmine.so)", "at::_ops::fill__Scalar::call (libother.so)")
+    assert found.death.operators == ("fill_",)
     assert "frame #" not in found.death.log
 
 

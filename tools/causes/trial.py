@@ -40,8 +40,8 @@ class Trial:
 
 
 def _failing_cell(d: Mapping[str, Any]) -> FailingCell:
-    objects = {"cell": CellId(*d["cell"]), "kernels": tuple(d["kernels"]), "manner": Manner(**d["manner"])}
-    return FailingCell(**{**d, **objects})
+    lists = {name: tuple(d[name]) for name in ("kernels", "stack")}
+    return FailingCell(**{**d, **lists, "cell": CellId(*d["cell"]), "manner": Manner(**d["manner"])})
 
 
 def forget_others(directory: Path, made_with: Mapping[str, str]) -> None:
