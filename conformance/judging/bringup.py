@@ -16,6 +16,7 @@ from conformance.backends import Capabilities
 from conformance.judging import bits, views
 from conformance.layouts import CONJ_DTYPES, CONTEXTS, DRAWN, GENERATED
 from conformance.plan.case import Case
+from conformance.scenarios.model import BROKEN_PRIMITIVES
 from conformance.torch_versions import neg_view, storage_id
 from conformance.vocabulary import CellId, Route
 
@@ -326,6 +327,7 @@ def without(backend: Capabilities, broken: Iterable[str]) -> None:
     """From now on, do without these primitives in this process."""
     names = frozenset(broken)
     views.do_without(names)
+    BROKEN_PRIMITIVES[backend.kind] = names
     uncounted = bool(names & {"adapter", "count_memory"})
     backend.without([*(names & {"synchronize", "fill"}), *(["memory_stats"] if uncounted else [])])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import Results, laid_out, offered, on, scenario
+from conformance.scenarios.model import Results, conjugated, laid_out, negated, offered, on, scenario
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
@@ -81,8 +81,8 @@ def items_of_lazy_views(device: str) -> Results:
     complexes = torch.tensor([1 + 2j, -3.5 - 0.0j])
     table = torch.arange(6.0).view(2, 3)
     return {
-        "conjugated": offered(lambda: _numbers([one.item() for one in on(device, complexes).conj()])),
-        "imaginary_of_conjugated": offered(lambda: _numbers(on(device, complexes).conj().imag.tolist())),
+        "conjugated": offered(lambda: _numbers([one.item() for one in conjugated(on(device, complexes))])),
+        "imaginary_of_conjugated": offered(lambda: _numbers(negated(on(device, complexes)).tolist())),
         "transposed": _numbers([one.item() for row in table.to(device).t() for one in row]),
         "transposed_list": _numbers([one for row in table.to(device).t().tolist() for one in row]),
         "expanded": _numbers([one.item() for one in table[0, 1].to(device).expand(3)]),

@@ -66,6 +66,8 @@ SCENARIOS: dict[str, Scenario] = {}
 #: What a backend's adapter says, by the type of its device: the variables of the environment that hide all devices from
 #: a new process. Whoever runs a program enters it.
 HIDDEN_BY: dict[str, Mapping[str, str]] = {}
+#: The primitives that the bring-up gate found broken, by the type of the device. Lines that need one are left out.
+BROKEN_PRIMITIVES: dict[str, frozenset[str]] = {}
 
 
 def scenario(
@@ -97,6 +99,29 @@ def offered(result: Callable[[], torch.Tensor]) -> torch.Tensor | NotOffered:
         return e
     except NotImplementedError as e:
         return NotOffered(first_line(e))
+
+
+def works(device: str, primitive: str) -> bool:
+    """Whether a primitive works on the device, as far as the bring-up gate was asked."""
+    return primitive not in BROKEN_PRIMITIVES.get(device.partition(":")[0], ())
+
+
+def needs(device: str, primitive: str) -> None:
+    """Raise NotOffered if the bring-up gate found a primitive broken that the rest of a line needs."""
+    if not works(device, primitive):
+        raise NotOffered(f"{primitive}, which the bring-up gate found broken")
+
+
+def conjugated(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view with the conjugate bit. Raises NotOffered for a device on which the bit is broken."""
+    needs(tensor.device.type, "conjugate")
+    return tensor.conj()
+
+
+def negated(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the imaginary part of the conjugate, with the negative bit. Raises NotOffered where the bit is broken."""
+    needs(tensor.device.type, "negative")
+    return tensor.conj().imag
 
 
 def first_line(e: BaseException) -> str:

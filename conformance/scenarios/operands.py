@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from conformance.scenarios.asking import accelerator, another, held, module_of, named, on_device
 from conformance.scenarios.busy_streams import synchronize
-from conformance.scenarios.model import NotOffered, Results, laid_out, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, laid_out, needs, offered, scenario
 
 Call = Callable[[torch.Tensor, torch.Tensor], object]
 _attention = functional.scaled_dot_product_attention
@@ -150,6 +150,8 @@ def made_on_another_device(device: str) -> Results:
 
     def made(call: Making, form: str, source: Callable[[], str], target: Callable[[], str]) -> torch.Tensor:
         there = target()
+        if form == "conjugated":
+            needs(device, "conjugate")
         x = LAYOUTS[form](torch.arange(120.0).view(2, 3, 4, 5).to(source()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch.tensor of a tensor

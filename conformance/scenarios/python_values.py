@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from conformance.scenarios.asking import held
-from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
+from conformance.scenarios.model import NotOffered, Results, needs, offered, on, scenario
 
 _DEVICE = re.compile(r",\s+device='[^']*'")
 
@@ -47,6 +47,8 @@ def text(device: str) -> Results:
     """Return the text of tensors of several dtypes, without the name of the device."""
 
     def printed(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_conj():
+            needs(device, "conjugate")
         words = _DEVICE.sub("", repr(on(device, tensor.detach()).requires_grad_(tensor.requires_grad)))
         return torch.tensor(list(" ".join(words.split()).encode()))
 

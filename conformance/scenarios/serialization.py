@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import os
@@ -18,7 +19,7 @@ import torch
 
 from conformance.scenarios import patience
 from conformance.scenarios.asking import accelerator, another, held
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, reloaded, scenario
+from conformance.scenarios.model import NotOffered, Results, conjugated, first_line, offered, reloaded, scenario
 
 SECONDS = 120.0  # that a new process may take, most of which go to importing torch
 #: What torch reads: by default it imports installed backends.
@@ -41,7 +42,7 @@ def _facts(before: torch.Tensor, after: torch.Tensor, place: torch.device | None
 
 def _tensors(device: str) -> dict[str, torch.Tensor]:
     base = torch.arange(24.0, device=device)
-    return {
+    tensors = {
         "dense": base,
         "transposed": base.view(4, 6).t(),
         "strided": base[1::3],
@@ -53,10 +54,12 @@ def _tensors(device: str) -> dict[str, torch.Tensor]:
         "bools": torch.arange(5, device=device) > 2,
         "halves": base.half(),
         "bfloats": base.bfloat16(),
-        "conjugated": torch.view_as_complex(torch.arange(6.0, device=device).view(3, 2)).conj(),
         "needs_a_gradient": torch.ones(3, device=device, requires_grad=True),
         "parameter": torch.nn.Parameter(base + 1),
     }
+    with contextlib.suppress(NotOffered):
+        tensors["conjugated"] = conjugated(torch.view_as_complex(torch.arange(6.0, device=device).view(3, 2)))
+    return tensors
 
 
 def _kept(
@@ -64,6 +67,8 @@ def _kept(
 ) -> Results:
     results: Results = {name: after[name].detach().resolve_conj().cpu().contiguous().clone() for name in before}
     results |= {f"{name}_facts": _facts(before[name], after[name], place) for name in before}
+    if "conjugated" not in before:
+        results["conjugated"] = NotOffered("conjugate, which the bring-up gate found broken")
     after["dense"][2] = 100.0  # seen by the views of the storage
     results["shared"] = torch.stack([after["transposed"][2, 0], after["expanded"][3]]).cpu()
     return results

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario
+from conformance.scenarios.model import NotOffered, Results, conjugated, first_line, negated, offered, on, scenario
 
 Views = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
@@ -18,8 +18,8 @@ VIEWS: dict[str, Views] = {
     "halves_of_short_integers": lambda x: (x.view(torch.float16), x.view(torch.int16)),
     "bytes_with_a_sign": lambda x: (x.view(torch.int8), x.view(torch.uint8)),
     "long_integers_of_doubles": lambda x: (x.view(torch.int64), x.view(torch.float64)),
-    "conjugate": lambda x: (x.view(torch.complex64), x.view(torch.complex64).conj()),
-    "negated": lambda x: (x.view(torch.complex64).imag, x.view(torch.complex64).conj().imag),
+    "conjugate": lambda x: (x.view(torch.complex64), conjugated(x.view(torch.complex64))),
+    "negated": lambda x: (x.view(torch.complex64).imag, negated(x.view(torch.complex64))),
     "a_part_of_it": lambda x: (x.view(4, 8)[1:3].view(torch.int32), x.view(4, 8)[1:3]),
     "columns": lambda x: (x.view(4, 8)[:, 2:6].view(torch.int32), x.view(4, 8)[:, 2:6]),
     "the_first_half": lambda x: (x[16:], x[:16]),

@@ -5,6 +5,7 @@ Each call runs on the device and on a twin on CPU, which is the model: both rais
 
 from __future__ import annotations
 
+from conformance.scenarios.model import works
 from conformance.scenarios.walk_kinds import device_of, kind
 from conformance.scenarios.walk_state import NotPossible, State, Step
 
@@ -157,11 +158,19 @@ _OF_TWO = (
     "x.set_(y.untyped_storage())", "x.set_(y.detach())", "x.zero_().resize_as_(y).fill_(2)", "give_data(x, y.clone())",
 )  # fmt: skip
 _WRITTEN_BY_ANOTHER = ("x.copy_(y)", "x.copy_(y.expand_as(x))", "x.data.copy_(y)")
+#: Parts of calls that need a primitive of the bring-up gate.
+_NEED = {"conjugate": ("x.conj()", "x.mH"), "grow_storage": ("x.numel() + 3", "resize_as_(y)")}
 _TOGETHER = ("copy.deepcopy((x, y))", "reloaded((x, y))", "pickle.loads(pickle.dumps((x, y)))")
 
 
 def _object_of(s: State, step: Step, what: str = "object", but: str = "") -> str:
     return step.pick(what, [name for name in s.objects if name != but])
+
+
+def _call(s: State, step: Step, what: str, calls: tuple[str, ...]) -> str:
+    """Pick one of these calls, except those that need a primitive that the bring-up gate found broken."""
+    out = [part for primitive, parts in _NEED.items() if not works(s.kind, primitive) for part in parts]
+    return step.pick(what, [call for call in calls if not any(part in call for part in out)])
 
 
 def _new_name(s: State, name: str) -> str:
@@ -181,7 +190,8 @@ def make_object(s: State, step: Step) -> None:
 def view_object(s: State, step: Step) -> None:
     """Make another tensor over the same memory, or get the tensor itself."""
     of = _object_of(s, step)
-    s.write(f'both("{_new_name(s, f"o{step.number}")}", "{of}", lambda x: {step.pick("view", _OBJECT_VIEWS)})')
+    view = _call(s, step, "view", _OBJECT_VIEWS)
+    s.write(f'both("{_new_name(s, f"o{step.number}")}", "{of}", lambda x: {view})')
 
 
 @kind(OBJECTS, "make_object", weight=4)
@@ -209,8 +219,9 @@ def write_object(s: State, step: Step) -> None:
 @kind(OBJECTS, "make_object", "view_object")
 def grow_object(s: State, step: Step) -> None:
     """Let a tensor have more elements than before, which are written."""
-    call = "x.zero_().resize_(x.numel() + 3).fill_(1)"
-    s.write(f'both("", "{_object_of(s, step)}", lambda x: {call}, writes=True, grows=True)')
+    of = _object_of(s, step)
+    call = _call(s, step, "growth", ("x.zero_().resize_(x.numel() + 3).fill_(1)",))
+    s.write(f'both("", "{of}", lambda x: {call}, writes=True, grows=True)')
 
 
 @kind(OBJECTS, "make_object", "view_object", weight=3)
@@ -229,7 +240,7 @@ def gradient_of_object(s: State, step: Step) -> None:
 def exchange_objects(s: State, step: Step) -> None:
     """Give a tensor the memory, the data or the place of another one."""
     one = _object_of(s, step)
-    other, call = _object_of(s, step, "other", one), step.pick("call", _OF_TWO)
+    other, call = _object_of(s, step, "other", one), _call(s, step, "call", _OF_TWO)
     s.write(f'both("", "{one} {other}", lambda x, y: {call}{", writes=True, grows=True" if "fill_" in call else ""})')
 
 

@@ -11,6 +11,7 @@ import torch
 from conformance import backends
 from conformance.bare_device import BareDevice
 from conformance.judging import bringup
+from conformance.scenarios.model import BROKEN_PRIMITIVES, works
 from conformance.vocabulary import CellId
 
 
@@ -95,7 +96,9 @@ def test_the_bringup_gate_names_a_wrong_answer_of_the_adapter(method: str, answe
     assert said in broken
 
 
-def test_memory_that_torch_cannot_count_is_not_the_fault_of_an_adapter() -> None:
+def test_memory_that_torch_cannot_count_is_not_the_fault_of_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BROKEN_PRIMITIVES, "cpu", frozenset())
+
     def uncounted() -> dict[str, int]:
         raise RuntimeError("not a DeviceAllocator")
 
@@ -106,8 +109,10 @@ def test_memory_that_torch_cannot_count_is_not_the_fault_of_an_adapter() -> None
     ((index, said),) = broken.items()
     assert re.fullmatch(r"count_memory \(.*\): RuntimeError: not a DeviceAllocator", said)
     assert not bringup.blocks(backend, index)
+    assert works("cpu:0", "count_memory")
     bringup.without(backend, ["count_memory"])
     assert backend.live_memory() == (0, 0)
+    assert not works("cpu:0", "count_memory")  # for programs
 
 
 @pytest.mark.parametrize(

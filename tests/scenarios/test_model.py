@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.scenarios import busy_streams, defaults, flat_tensors, loading
-from conformance.scenarios.model import NotOffered, holds, laid_out, on
+from conformance.scenarios import (
+    busy_streams,
+    defaults,
+    flat_tensors,
+    handles,
+    loading,
+    operands,
+    python_values,
+    serialization,
+    shared_memory,
+    transfers,
+)
+from conformance.scenarios.model import BROKEN_PRIMITIVES, NotOffered, Program, holds, laid_out, on
 
 TO = torch.Tensor.to
 
@@ -84,3 +95,28 @@ def test_an_implementation_that_torch_has_for_other_devices_is_left_out(
             flat_tensors.optimizer_steps("cpu")
     else:
         assert isinstance(flat_tensors.optimizer_steps("cpu")["sgd_fused"], NotOffered)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        handles.items_of_lazy_views, operands.made_on_another_device, python_values.text,
+        serialization.saved_and_loaded, shared_memory.copied_within_a_storage, transfers.to_the_host,
+        transfers.to_the_device, transfers.into_tensors_of_the_host, transfers.into_tensors_of_the_device,
+        transfers.without_blocking,
+    ],
+    ids=lambda program: program.__name__,
+)  # fmt: skip
+def test_lines_that_need_a_bit_that_the_gate_found_broken_are_left_out(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking() -> set[str]:
+        return {name for name, found in program("cpu").items() if isinstance(found, NotOffered)}
+
+    before = lacking()
+    monkeypatch.setitem(BROKEN_PRIMITIVES, "cpu", frozenset({"grow_storage"}))
+    assert lacking() == before
+    monkeypatch.setitem(BROKEN_PRIMITIVES, "cpu", frozenset({"conjugate", "negative"}))
+    left = lacking() - before
+    assert left
+    assert all("conjugate" in name or "negated" in name for name in left)

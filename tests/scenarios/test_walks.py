@@ -10,15 +10,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from conformance.scenarios import walk_devices, walk_tensors, walks
-from conformance.scenarios.model import Broken, NotOffered, Program, Results
+from conformance.scenarios import walk_devices, walk_objects, walk_tensors, walks
+from conformance.scenarios.model import BROKEN_PRIMITIVES, Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, RECORD_STREAM, NotPossible, Order, State, Step
 from conformance.vocabulary import Status
 from tests.hangs import Hangs
@@ -271,6 +271,25 @@ def test_a_choice_stays_the_same_if_others_come_and_go() -> None:
     assert lucky.pick("tensor", [chosen]) == chosen
     with pytest.raises(NotPossible):
         lucky.pick("tensor", [])
+
+
+def test_calls_of_walks_that_need_a_broken_primitive_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn() -> str:
+        state = new_state()
+        walk_objects.make_object(state, step())
+        walk_objects.make_object(state, step(1))
+        for luck in range(200):
+            walk_objects.view_object(state, step(2, luck))
+            walk_objects.exchange_objects(state, step(2, luck))
+            with suppress(NotPossible):
+                walk_objects.grow_object(state, step(2, luck))
+        return "\n".join(state.lines())
+
+    lazy, growing = ("x.conj()", "x.mH"), ("x.numel() + 3", "resize_as_(y)")
+    assert all(call in drawn() for call in (*lazy, *growing))
+    monkeypatch.setitem(BROKEN_PRIMITIVES, "npu", frozenset({"conjugate", "grow_storage"}))
+    assert not any(call in drawn() for call in (*lazy, *growing))
+    assert "x.imag" in drawn()
 
 
 def test_each_option_is_chosen_by_some_luck() -> None:
