@@ -154,7 +154,8 @@ def text(summary: dict[str, Any], observations: Iterable[Observation], results: 
 def _limits(summary: dict[str, Any]) -> str:
     """The broken primitives that the run did without, and how many cells need each."""
     found = summary.get("limits", ())
-    return "\n".join(f"BROKEN: {limit['headline']}; {limit['cells']} cells not reached" for limit in found)
+    cells = [causes_text.counted(limit["cells"], "cell") for limit in found]
+    return "\n".join(f"BROKEN: {limit['headline']}; {n} not reached" for limit, n in zip(found, cells, strict=True))
 
 
 def _lacking(summary: dict[str, Any]) -> str:

@@ -24,7 +24,8 @@ _THREAD = re.compile(r"^\S.*, PID: \d+, Thread \d+:\s*$")
 _PYTHON_THREAD = re.compile(r"^(Current thread|Thread|Stack) .*\(most recent call first\):$")
 _PYTHON_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _NOISE = re.compile(r"^(Extension modules: |<omitting python frames>|Fatal Python error: )")
-_CALL = re.compile(r"^at::_ops::(\w+)::(call|redispatch)\(")
+# A call by way of the dispatcher, and one of a kernel of torch, which has the name of its overload as a rule.
+_CALL = re.compile(r"^at::(?:_ops::(\w+)::(?:call|redispatch)|native::(\w+))\(")
 _UNKNOWN = "<unknown function>"
 _TORCH = re.compile(r"/torch/lib/|/torch/_C")
 _SUITE = re.compile(r"(^|/)conformance/(judging|running|plugin|plan|calls|triage|scenarios)/|/torch/_ops\.py$")
@@ -61,7 +62,7 @@ def parse(log: str) -> CrashLog:
             message.append(line)
     shown = "\n".join(message).strip()[:_LONGEST_MESSAGE]
     died = threads[0] if threads else []
-    calls = (found[1] for _, frame in died if (found := _CALL.match(frame.function)))
+    calls = (found[1] or found[2] for _, frame in died if (found := _CALL.match(frame.function)))
     return CrashLog(shown, tuple(_native(died)), tuple(dict.fromkeys(calls)), tuple(_outside(python)), script_line)
 
 

@@ -50,8 +50,9 @@ def test_the_calls_of_a_crash_are_those_of_the_dead_thread_each_once() -> None:
 
     copies = ["at::_ops::copy_::call(at::Tensor&)", "at::native::copy_(at::Tensor&)"] * 2
     other = "SIGSEGV(11), PID: 7, Thread 9:\n" + frame("at::_ops::mm::call(at::Tensor const&)")
-    log = "\n".join([*map(frame, ["at::_ops::resize_::redispatch(c10::DispatchKeySet)", *copies]), other])
-    assert crash_log.parse(log).calls == ("resize_", "copy_")
+    grows = ["at::native::resize_bytes_cpu(int)", "at::_ops::resize_::redispatch(c10::DispatchKeySet)"]
+    log = "\n".join([*map(frame, [*grows, *copies, "at::native::(anonymous namespace)::mm(int)"]), other])
+    assert crash_log.parse(log).calls == ("resize_bytes_cpu", "resize_", "copy_")
     assert crash_log.parse(LOG).calls == ("fill__Scalar",)
     assert crash_log.parse(other.partition("\n")[0]).calls == ()
 
