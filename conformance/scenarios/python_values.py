@@ -47,9 +47,10 @@ def text(device: str) -> Results:
     """Return the text of tensors of several dtypes, without the name of the device."""
 
     def printed(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.is_conj():
+        there = on(device, tensor.detach()).requires_grad_(tensor.requires_grad)
+        if there.is_conj():
             needs(device, "conjugate")
-        words = _DEVICE.sub("", repr(on(device, tensor.detach()).requires_grad_(tensor.requires_grad)))
+        words = _DEVICE.sub("", repr(there))
         return torch.tensor(list(" ".join(words.split()).encode()))
 
     return {name: offered(partial(printed, tensor)) for name, tensor in PRINTED.items()}

@@ -10,7 +10,7 @@ from itertools import permutations, product
 import torch
 
 from conformance.scenarios.asking import another
-from conformance.scenarios.model import NotOffered, Results, name_of, needs, offered, on, scenario
+from conformance.scenarios.model import NotOffered, Results, conjugated, name_of, offered, on, scenario
 
 #: Bytes around which transfers are staged, or cut into pieces.
 EDGES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)
@@ -66,13 +66,8 @@ def _values(size: int, dtype: torch.dtype) -> torch.Tensor:
     return values * (1 - 2j) if dtype.is_complex else values
 
 
-def _of_each(device: str, layouts: dict[str, Layout], made: Callable[[torch.Tensor, Layout], torch.Tensor]) -> Results:
+def _of_each(layouts: dict[str, Layout], made: Callable[[torch.Tensor, Layout], torch.Tensor]) -> Results:
     """Return what is ``made`` of flat values on the host and a layout: in float32 all sizes, in others one."""
-
-    def conjugated(flat: torch.Tensor) -> torch.Tensor:
-        needs(device, "conjugate")  # wherever the values are
-        return flat.conj()
-
     results: Results = {}
     for size in EDGES:
         for name, layout in layouts.items():
@@ -88,13 +83,13 @@ def _of_each(device: str, layouts: dict[str, Layout], made: Callable[[torch.Tens
 @scenario(exact=True)
 def to_the_host(device: str) -> Results:
     """Return copies on the host of tensors on the device."""
-    return _of_each(device, SOURCES, lambda values, layout: _dense(layout(on(device, values)).cpu()))
+    return _of_each(SOURCES, lambda values, layout: _dense(layout(on(device, values)).cpu()))
 
 
 @scenario(exact=True)
 def to_the_device(device: str) -> Results:
     """Return copies on the device of tensors on the host."""
-    return _of_each(device, SOURCES, lambda values, layout: _dense(on(device, layout(values))))
+    return _of_each(SOURCES, lambda values, layout: _dense(on(device, layout(values))))
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -111,7 +106,7 @@ def into_tensors_of_the_host(device: str) -> Results:
         layout(target).copy_(source)
         return torch.cat((target, torch.zeros(source.shape, dtype=source.dtype).copy_(source).flatten()))
 
-    return _of_each(device, LAYOUTS, made)
+    return _of_each(LAYOUTS, made)
 
 
 @scenario(exact=True)
@@ -124,7 +119,7 @@ def into_tensors_of_the_device(device: str) -> Results:
         dense = on(device, torch.zeros(source.shape, dtype=source.dtype)).copy_(source)
         return torch.cat((target, dense.flatten()))
 
-    return _of_each(device, LAYOUTS, made)
+    return _of_each(LAYOUTS, made)
 
 
 @scenario(exact=True)
@@ -139,7 +134,7 @@ def without_blocking(device: str) -> Results:
         view.copy_(layout(values), non_blocking=True)
         return torch.stack((_dense(there), _dense(view)))
 
-    results = _of_each(device, LAYOUTS, made)
+    results = _of_each(LAYOUTS, made)
     return {name: r.cpu() if isinstance(r, torch.Tensor) else r for name, r in results.items()}  # waits
 
 
@@ -241,7 +236,7 @@ def between_devices(device: str) -> Results:
         dense = on(second, torch.zeros(layout(values).shape, dtype=values.dtype)).copy_(layout(source))
         return torch.cat((target, source.to(second), dense.flatten()))
 
-    results = _of_each(device, LAYOUTS, made)
+    results = _of_each(LAYOUTS, made)
     for source, target in CONVERSIONS:
         for name in ("dense", "strided", "transposed"):
             values = on(device, _values(EDGES[1], torch.int64).to(source))
