@@ -1,4 +1,4 @@
-"""Copies to targets in which several indices reach one element: those that are not refused are found."""
+"""Copies to targets in which several indices reach one element, and copies with a conjugate bit that is broken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from conformance import backends
 from conformance.scenarios import transfers
+from conformance.scenarios.model import BROKEN_PRIMITIVES, NotOffered, Program
 from tests.scenarios.altered import different
 
 Copy = Callable[..., torch.Tensor]
@@ -43,3 +45,15 @@ def test_a_copy_that_writes_to_overlapping_elements_is_found(
 
 def test_all_copies_to_overlapping_elements_are_refused_on_cpu() -> None:
     assert all(torch.equal(one, torch.tensor(True)) for one in transfers.targets_that_overlap("cpu").values())
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize(
+    ("program", "kept"), [(transfers.to_the_device, True), (transfers.to_the_host, False)], ids=["up", "down"]
+)
+def test_a_broken_bit_of_the_device_leaves_out_no_copy_of_a_conjugated_tensor_of_the_host(
+    program: Program, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backends.find("refnpu")
+    monkeypatch.setitem(BROKEN_PRIMITIVES, "npu", frozenset({"conjugate"}))
+    assert isinstance(program("npu:0")["complex64_conjugated"], NotOffered) is not kept
