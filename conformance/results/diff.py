@@ -10,6 +10,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
+from conformance.results.causes_text import counted
 from conformance.results.store.cell_outcomes import CellOutcome, Pair
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId, Status
@@ -132,10 +133,11 @@ def across_text(
     groups: dict[tuple[str, str], list[CellId]] = defaultdict(list)
     for cell, outcomes in cells:
         groups[(cell.overload, _way(steps, outcomes))].append(cell)
-    head = f"{' · '.join(s.value for s in steps)}: {len(cells)} cells of {len({k[0] for k in groups})} overloads differ"
-    lines = [head]
+    overloads = counted(len({overload for overload, _ in groups}), "overload")
+    differ = "differs" if len(cells) == 1 else "differ"
+    lines = [f"{' · '.join(s.value for s in steps)}: {counted(len(cells), 'cell')} of {overloads} {differ}"]
     for (overload, way), members in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]))):
-        lines.append(f"  {overload}  {len(members)} cells  {way}; first: {members[0]}")
+        lines.append(f"  {overload}  {counted(len(members), 'cell')}  {way}; first: {members[0]}")
         if overload in notes:
             lines.append(f"    {notes[overload]}")
     return "\n".join(lines)

@@ -167,7 +167,9 @@ def _lacking(summary: dict[str, Any]) -> str:
     lines = [f"not compared: {total} cases in which a native kernel calls an overload that the backend lacks:"]
     lines += [f"  {one['overload']}: {one['cases']} cases of {_listed(one['callers'])}" for one in found[:_TOP]]
     if len(found) > _TOP:
-        lines.append(f"  ... and {len(found) - _TOP} overloads more, see `lacking` in the summary")
+        lines.append(
+            f"  ... and {causes_text.counted(len(found) - _TOP, 'overload')} more, see `lacking` in the summary"
+        )
     return "\n".join(lines)
 
 
@@ -192,10 +194,11 @@ def _failures(observations: Iterable[Observation]) -> str:
         return ""
     worst = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     width = max(len(overload) for overload, _ in worst[:_TOP])
-    lines = [f"failing cells by overload ({sum(map(len, groups.values()))} cells, {len(groups)} overloads):"]
+    cells = causes_text.counted(sum(map(len, groups.values())), "cell")
+    lines = [f"failing cells by overload ({cells}, {causes_text.counted(len(groups), 'overload')}):"]
     lines += [f"  {overload:<{width}}  {len(cells):>6}  {_ways(cells)}" for overload, cells in worst[:_TOP]]
     if len(worst) > _TOP:
-        lines.append(f"  ... and {len(worst) - _TOP} overloads more")
+        lines.append(f"  ... and {causes_text.counted(len(worst) - _TOP, 'overload')} more")
     return "\n".join(lines)
 
 
@@ -227,7 +230,8 @@ def _coverage(figures: dict[str, Any], results: str) -> str:
     line = f"{head}: {routes}" if routes else head
     if not figures["not_reached"]:
         return line
-    return f"{line}\nnot reached: {len(figures['not_reached'])} overloads, reasons in {results}/summary.json"
+    missed = causes_text.counted(len(figures["not_reached"]), "overload")
+    return f"{line}\nnot reached: {missed}, reasons in {results}/summary.json"
 
 
 def _schemas(summary: dict[str, Any]) -> str:

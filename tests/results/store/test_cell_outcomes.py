@@ -164,8 +164,8 @@ def test_a_cell_that_a_torch_has_not_is_told_with_the_schema(tmp_path: Path) -> 
     shown = run(tmp_path, LANE, new)
     assert "recorded as aten::hash(Tensor self) -> Tensor; torch 2.8.0 lacks it" in shown.output
     across = run(tmp_path, "--across", "torch")
-    assert "2.8.0 · 2.10.0: 1 cells of 1 overloads differ" in across.output
-    assert "hash  1 cells  2.8.0 absent, 2.10.0 pass" in across.output
+    assert "2.8.0 · 2.10.0: 1 cell of 1 overload differs" in across.output
+    assert "hash  1 cell  2.8.0 absent, 2.10.0 pass" in across.output
     assert "torch 2.8.0 lacks it" in across.output
     assert across.exit_code == Exit.DIFFERENT
 
@@ -174,7 +174,7 @@ def test_a_cell_that_a_lane_s_tier_leaves_out_is_not_absent_there(tmp_path: Path
     new = "demo-torch2.10-malloc-release"
     ran(tmp_path, 0, observed("mm"), tier="smoke")
     ran(tmp_path, 0, observed("mm"), observed("cat"), lane=new, torch="2.10.0")
-    assert "cat  1 cells  2.8.0 not run, 2.10.0 pass" in run(tmp_path, "--across", "torch").output
+    assert "cat  1 cell  2.8.0 not run, 2.10.0 pass" in run(tmp_path, "--across", "torch").output
 
 
 def test_lanes_are_compared_along_one_axis_with_the_others_equal(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_lanes_are_compared_along_one_axis_with_the_others_equal(tmp_path: Path)
         ran(tmp_path, 0, bad("mm") if "guard" in lane else observed("mm"), observed("cat"), lane=lane, **given)
     shown = run(tmp_path, "--across", "allocator")
     assert (
-        "guard · malloc: 1 cells of 1 overloads differ\n  mm  1 cells  guard fail (value), malloc pass" in shown.output
+        "guard · malloc: 1 cell of 1 overload differs\n  mm  1 cell  guard fail (value), malloc pass" in shown.output
     )
     assert shown.exit_code == Exit.NEWLY_FAILING
     assert run(tmp_path, "--across", "torch").exit_code == Exit.OK
