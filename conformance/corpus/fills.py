@@ -212,8 +212,10 @@ def hard(dtype: str) -> torch.Tensor:
         return torch.tensor(_COMPLEX, dtype=target)
     if not target.is_floating_point:
         info = torch.iinfo(target)
-        own = (*_INTEGERS, info.min, info.min + 1, info.max, info.max - 1)
-        return torch.tensor(list(dict.fromkeys(n for n in own if info.min <= n <= info.max)), dtype=target)
+        # Each limit behind its neighbour: where both are rounded to the same float, the first of equal ones is wrong.
+        limits = (*((info.min + 1, info.min) if info.min < 0 else ()), info.max - 1, info.max)
+        others = (n for n in _INTEGERS if info.min <= n <= info.max and n not in limits)
+        return torch.tensor([*others, *limits], dtype=target)
     info_f = torch.finfo(target)
     tiny = float(info_f.smallest_normal)
     own_f = (tiny, -tiny, tiny * 0.5, tiny * info_f.eps, -tiny * info_f.eps, info_f.max, info_f.min,

@@ -131,6 +131,16 @@ def test_hard_integers_have_the_limits_of_the_dtype(dtype: str) -> None:
     assert found.unique().numel() == found.numel()
 
 
+@pytest.mark.parametrize(("dtype", "rounded"), [("int32", torch.float32), ("int64", torch.float64)])
+def test_the_extreme_hard_integers_are_found_elsewhere_if_they_are_compared_as_floats(
+    dtype: str, rounded: torch.dtype
+) -> None:
+    found = fills.hard(dtype)
+    as_floats = found.to(rounded)
+    assert found.argmax() != as_floats.argmax()
+    assert found.argmin() != as_floats.argmin()
+
+
 def test_two_hard_fills_have_every_pair() -> None:
     n = fills.hard("int8").numel()
     first = fills.from_hard("hard/0", STORED, n * n, "int8", 0)

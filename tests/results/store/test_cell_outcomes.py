@@ -185,9 +185,7 @@ def test_lanes_are_compared_along_one_axis_with_the_others_equal(tmp_path: Path)
     }.items():
         ran(tmp_path, 0, bad("mm") if "guard" in lane else observed("mm"), observed("cat"), lane=lane, **given)
     shown = run(tmp_path, "--across", "allocator")
-    assert (
-        "guard · malloc: 1 cell of 1 overload differs\n  mm  1 cell  guard fail (value), malloc pass" in shown.output
-    )
+    assert "guard · malloc: 1 cell of 1 overload differs\n  mm  1 cell  guard fail (value), malloc pass" in shown.output
     assert shown.exit_code == Exit.NEWLY_FAILING
     assert run(tmp_path, "--across", "torch").exit_code == Exit.OK
     assert "no two lanes differ only in it" in run(tmp_path, "--across", "build").output
