@@ -101,6 +101,8 @@ class Work:
         return [f"{cell}#case"]
     def route(self, cell):
         return "native"
+    def operators(self, calls):
+        return ()
 
 if sys.argv[3]:
     getattr(library, sys.argv[3])(24)
