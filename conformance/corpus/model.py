@@ -11,6 +11,10 @@ from typing import Union
 #: The dtypes in which samples are recorded, one of each kind: ``Sample.base`` is one of them.
 BASES = ("float32", "int64", "bool", "complex64")
 
+#: One of the values that samples have for each argument that is a number of any kind: odd, and even in float32, to
+#: which CPU rounds an exponent for vectors of elements, and not for the rest.
+BEYOND_FLOAT = 2**24 + 1
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSlot:

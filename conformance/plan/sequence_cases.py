@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from conformance.corpus.model import Arg, Sample, TensorSlot
+from conformance.corpus.model import BEYOND_FLOAT, Arg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments, with_tensors
 from conformance.plan.case import Case, movable, placed, plainly, put
 from conformance.vocabulary import CellId
 
 # What comes before a call in a sequence, at most so many of each kind.
 DTYPES = ("float32", "int64")
-_OF_NUMBERS = ("float32",)
+_OF_NUMBERS, _OF_INTEGERS = ("float32",), ("int64",)
 SAMPLES = 2
 _LAYOUTS_BEFORE = ("transposed", "offset_gap", "expanded")
 _VARIANTS_BEFORE = 4
@@ -20,6 +20,8 @@ _SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
 # Numbers of a call and of the one before it, of which a text of six decimals, or of six digits, is the same; or which
 # are equal, and yet not the same.
 ALIKE = ((4e-7, 1e-7), (1000003.0, 1000001.0), (-0.0, 0.0))
+# The same of integers, as doubles.
+ONE_DOUBLE = ((2**53 + 1, 2**53), (-(2**53) - 1, -(2**53)))
 # The same of an operand that is a number on the host, as fills name them, by its dtype.
 ALIKE_ON_HOST = {"float32": ("-0", "0"), "int64": (str(2**53 + 1), str(2**53))}
 
@@ -34,11 +36,11 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
         # The other way round: a cache may keep what the first call of a shape put there.
         for variant in _variants_of(sample, samples)[:_VARIANTS_BEFORE]:
             if cell.dtype in variant.dtypes:
-                yield Case(
-                    cell, variant, f"after={sample.name}", put(variant, {}), (), (plainly(cell, cell.dtype, sample),)
-                )
+                yield _behind(cell, variant, sample)
     if cell.dtype in _OF_NUMBERS:
         yield from _of_numbers_alike(cell, plain)
+    if cell.dtype in _OF_INTEGERS:
+        yield from _of_large_integers(cell, [s for s in samples if not s.raises and cell.dtype in s.dtypes])
     if cell.dtype in ALIKE_ON_HOST:
         yield from _of_host_numbers_alike(cell, [s for s in samples if not s.raises and cell.dtype in s.dtypes])
 
@@ -64,9 +66,22 @@ def _of_numbers_alike(cell: CellId, plain: Sequence[Sample]) -> Iterator[Case]:
     for sample in plain:
         after, before = ([_with_floats(sample, n) for n in of] for of in zip(*ALIKE, strict=True))
         if after[0] != sample:
-            for one, other in zip(after, before, strict=True):
-                yield Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
+            yield from (_behind(cell, one, other) for one, other in zip(after, before, strict=True))
             return
+
+
+def _of_large_integers(cell: CellId, variants: Sequence[Sample]) -> Iterator[Case]:
+    """Yield calls in which a number is an integer that a double does not hold, behind the integer that it rounds to.
+
+    A number without a tensor may be the length of a result.
+    """
+    numbers: dict[tuple[int | str, ...], Sample] = {}
+    for sample in variants:
+        if any(t.pool for t in sample.tensors):
+            numbers = dict.fromkeys(_paths(sample, BEYOND_FLOAT), sample) | numbers
+    for path, sample in numbers.items():
+        for one, other in ONE_DOUBLE:
+            yield _behind(cell, _with_integer(sample, path, one), _with_integer(sample, path, other))
 
 
 def _of_host_numbers_alike(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
@@ -75,7 +90,30 @@ def _of_host_numbers_alike(cell: CellId, samples: Sequence[Sample]) -> Iterator[
     operands = [(s, t) for s in samples for t in s.tensors if t.on_host and not t.shape and t.pool and not t.dtype]
     for sample, operand in operands[:1]:
         one, other = (_with_host_number(sample, operand, word) for word in ALIKE_ON_HOST[cell.dtype])
-        yield Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
+        yield _behind(cell, one, other)
+
+
+def _behind(cell: CellId, one: Sample, other: Sample) -> Case:
+    """Return the case of a sample's call behind another one's."""
+    return Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
+
+
+def _paths(sample: Sample, number: int) -> list[tuple[int | str, ...]]:
+    """Return where a number stands among the arguments that are no tensors."""
+    found: list[tuple[int | str, ...]] = []
+
+    def visit(path: tuple[int | str, ...], arg: Arg) -> Arg:
+        if type(arg) is int and arg == number:
+            found.append(path)
+        return arg
+
+    with_arguments(sample, visit)
+    return found
+
+
+def _with_integer(sample: Sample, path: tuple[int | str, ...], number: int) -> Sample:
+    changed = with_arguments(sample, lambda at, arg: number if at == path else arg)
+    return replace(changed, name=f"{sample.name}.then={number}")
 
 
 def _with_host_number(sample: Sample, slot: TensorSlot, word: str) -> Sample:

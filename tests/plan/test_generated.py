@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from conformance.corpus import fills
-from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.model import BEYOND_FLOAT, Sample, TensorSlot
 from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
 from conformance.plan.case import Case
 from conformance.plan.cases import cases, cells, of_generated
-from conformance.plan.sequence_cases import ALIKE
+from conformance.plan.sequence_cases import ALIKE, ONE_DOUBLE
 from conformance.plan.tiers import TIERS
 from conformance.vocabulary import CellId
 
@@ -193,6 +193,19 @@ def test_a_sequence_has_numbers_on_the_host_that_may_be_taken_for_each_other(dty
     one, other = (fills.from_hard(word, torch.ones(1), 1, dtype, 0) for word in words)
     assert float(one) == float(other)
     assert bits(one).tolist() != bits(other).tolist()
+
+
+def test_a_sequence_has_integers_that_are_one_double_in_place_of_numbers() -> None:
+    numbered = replace(PLAIN, args=(*PLAIN.args, 3, (BEYOND_FLOAT,)), dtypes=("int64",), axis="variants")
+    found = [c for c in of(SEQUENCE, "int64", samples=(numbered,)) if ".then=" in c.sample.name]
+    pairs = [(c.sample.args[1:], c.before[0].sample.args[1:]) for c in found]
+    assert pairs == [((3, (one,)), (3, (other,))) for one, other in ONE_DOUBLE]
+    assert all(float(one) == float(other) and one != other for one, other in ONE_DOUBLE)
+
+
+def test_a_number_without_a_tensor_is_no_large_integer() -> None:
+    numbered = replace(PLAIN, args=(BEYOND_FLOAT,), tensors=(), dtypes=("int64",), axis="variants")
+    assert not [c for c in of(SEQUENCE, "int64", samples=(numbered,)) if ".then=" in c.sample.name]
 
 
 def test_a_float_sample_has_sequences_in_float32_alone() -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice, product
 from typing import Any
 
-from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
+from conformance.corpus.model import BEYOND_FLOAT, Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments
 
 #: As an exponent, it takes integers past what float64 holds, and leaves them in 64 bits.
 POWER = 7
 # Other values of an argument, by its type in the schema.
-# Neither 0.1 nor 2**24 + 1 is a number of float32.
-_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, POWER, 0.1, 2**24 + 1)
+# Neither 0.1 nor BEYOND_FLOAT is a number of float32.
+_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, POWER, 0.1, BEYOND_FLOAT)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
 # Orders of norms, of which infinity is one of its own, and the arguments that are one. A probability is called so too,
@@ -26,9 +26,7 @@ _BEYOND_HALF = 1e30
 # A norm of such an order is infinite, but of a single element, of which CPU takes the absolute value.
 _BEYOND_POWERS = -70000
 # CPU writes infinity in place of these numbers into complex32, where torch's conversion of numbers raises.
-_BEYOND_COMPLEX_HALF = (-70000, 2**24 + 1, 1e10, 1e30)
-# Odd, and even in float32, to which CPU rounds an exponent for vectors of elements, and not for the rest.
-BEYOND_FLOAT = 2**24 + 1
+_BEYOND_COMPLEX_HALF = (-70000, BEYOND_FLOAT, 1e10, 1e30)
 # Pinned memory belongs to a device, and no sample has a device of its own.
 _KEPT = ("generator", "pin_memory")
 # Arguments that name dimensions.

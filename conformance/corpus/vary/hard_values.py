@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.corpus import fills
 from conformance.corpus.calls import HasValues
-from conformance.corpus.model import Arg, DtypeArg, Sample, TensorSlot
+from conformance.corpus.model import BEYOND_FLOAT, Arg, DtypeArg, Sample, TensorSlot
 from conformance.corpus.places import Extent, label, resized, with_empty_outputs, with_tensors
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import arguments, operands
@@ -414,7 +414,7 @@ def _few(others: Iterable[Other]) -> list[Other]:
 
 def _is_extreme(value: Arg) -> bool:
     """Whether a number is infinite, an integer that float32 does not hold, or one with large powers."""
-    large = type(value) is int and value in (arguments.BEYOND_FLOAT, arguments.POWER)
+    large = type(value) is int and value in (BEYOND_FLOAT, arguments.POWER)
     return large or (isinstance(value, float) and math.isinf(value))
 
 
