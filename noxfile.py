@@ -28,6 +28,7 @@ from tools.installing import (  # noqa: E402 - as above
     lay_over,
     leave_interpreter,
 )
+from tools.kill_rate.peers import PEERS, Peer, environment_of, lane_of  # noqa: E402 - as above
 from tools.kill_rate.session import measured  # noqa: E402 - as above
 from tools.new_user import use_as_a_new_user, use_beside_another  # noqa: E402 - as above
 
@@ -155,7 +156,28 @@ def tests(session: nox.Session) -> None:
         session.run(interpreter_of(MAIN_ENVIRONMENT), *command, *paths, external=True)
 
 
+def add_peer(m: matrix.Matrix, name: str, peer: Peer) -> None:
+    """Add a session for the environment of another project's suite. It contains that suite only."""
+    lane = lane_of(peer, m, measured(m)[0])
+    below = environment_name(m, lane.torch, lane.build)
+
+    @nox.session(
+        name=environment_of(name), python=lane.torch.python or None, reuse_venv=True, default=False, requires=[below]
+    )
+    def environment(session: nox.Session) -> None:
+        lay_over(session, interpreter_of(below))
+        # Without dependencies, which the environment below has: pip would install another torch.
+        session.install("--no-deps", *peer.packages, env=index_variables(session))
+        leave_interpreter(session, environment_of(name))
+
+    environment.__doc__ = f"Create the environment of {' and '.join(peer.packages)}, on {lane.torch.requirement}."
+
+
 MEASURED = [environment_name(MATRICES[0], lane.torch, lane.build) for lane in measured(MATRICES[0])]
+for named, other_suite in PEERS.items():
+    if other_suite.packages:
+        add_peer(MATRICES[0], named, other_suite)
+        MEASURED.append(environment_of(named))
 
 
 @nox.session(name="kill-rate", venv_backend="none", requires=[*dict.fromkeys(MEASURED)], default=False)

@@ -312,6 +312,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": _faults,
     "lanes": _lanes,
     "kill-rate-totals": partial(_kill_rate, tables.totals),
+    "kill-rate-peers": partial(_kill_rate, tables.peers),
     "kill-rate-classes": _kill_rate_by_class,
     "kill-rate-unmeasured": partial(_unmeasured, KILL_RATE),
     "causes-unmeasured": partial(_unmeasured, CAUSES),

@@ -12,6 +12,7 @@ import pytest
 from tools.faults import with_results
 from tools.kill_rate import __main__ as kill_rate
 from tools.kill_rate import options
+from tools.kill_rate.peers import Peer
 from tools.kill_rate.published import cannot_join, joined, restricted
 from tools.kill_rate.session import Session
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary, unmeasured
@@ -91,7 +92,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A published summary of all faults but two, in two lanes, with one of the peers."""
     made = {
         "lanes": {"malloc": {}, "guard": {}}, "peers": {"plain_allclose": 0}, "torch": "2.13",
-        "detail": {fault: {} for fault in EVERY if fault not in NEW},
+        "detail": {fault: {"plain_allclose": {}} for fault in EVERY if fault not in NEW},
     }  # fmt: skip
     file = tmp_path / "published.json"
     file.write_text(json.dumps(made))
@@ -112,7 +113,7 @@ def test_the_faults_that_the_published_summary_lacks_are_tried_in_its_lanes() ->
     some = ["--faults", NEW[1], "--lanes", "guard,malloc", "--publish"]
     assert names("--unmeasured", *some) == ([NEW[1]], ["malloc", "guard"], ["plain_allclose"])
     assert names("--unmeasured", "--lanes", "pool", "--peers", "none") == (in_order, ["pool"], [])
-    assert names()[2] == ["opinfo_device_checks", "plain_allclose"]
+    assert names()[2] == ["opinfo_device_checks", "plain_allclose", "torchcts"]
 
 
 @pytest.mark.usefixtures("published")
@@ -141,12 +142,13 @@ def test_a_published_summary_of_another_torch_is_an_error_before_the_measurement
 def test_publishing_new_faults_adds_them_to_the_published_summary(
     published: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = of() | {"torch": "2.13", "detail": {f: {"lane": {"killed_by": "gate"}} for f in EVERY if f not in NEW}}
+    rows = {"lane": {"killed_by": "gate"}, "peer": {"killed_by": ""}}
+    before = of() | {"torch": "2.13", "detail": {f: rows for f in EVERY if f not in NEW}}
     published.write_text(json.dumps(before))
     made = of(alarms=1) | {"torch": "2.13", "detail": {f: {"lane": {"killed_by": "value"}} for f in NEW}}
     monkeypatch.setattr(Session, "run", lambda _: made)
     monkeypatch.setattr(options, "short", lambda lane, _: "lane" if lane.environment.name == "malloc" else "other")
-    monkeypatch.setattr(options, "PEERS", {"peer": "peer"})
+    monkeypatch.setattr(options, "PEERS", {"peer": Peer("peer")})
     assert kill_rate.main(["--unmeasured"]) == 1
     assert json.loads(published.read_text()) == before
     assert kill_rate.main(["--unmeasured", "--publish"]) == 1

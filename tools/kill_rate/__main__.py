@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.kill_rate import options
-from tools.kill_rate.published import joined, restricted
+from tools.kill_rate.published import joined, restricted, with_peers
+from tools.kill_rate.summary import tried_by
 
 INTERRUPTED = 130
 
@@ -27,16 +28,24 @@ def main(arguments: list[str]) -> int:
         return INTERRUPTED
     print(closing(made))
     if given.publish:
-        _write(joined(options.published(), made, given.every) if given.unmeasured else made)
-    return 1 if made["false_alarms"] or any(not s["why"] for s in made["survivors"]) else 0
+        _write(_summary(given, made))
+    alone = not made["lanes"]  # peers, of which nobody has to explain what they miss
+    return 1 if not alone and (made["false_alarms"] or any(not s["why"] for s in made["survivors"])) else 0
 
 
 def closing(made: dict[str, Any]) -> str:
     """Return the printed text."""
     lines = [f"{made['killed']} of {made['faults']} faults killed, {made['false_alarms']} false alarms"]
     lines += [f"survives: {s['fault']}: {s['why'] or 'nobody has said why'}" for s in made["survivors"]]
-    lines += [f"{name}: {n} of {made['faults']}" for name, n in made["peers"].items()]
-    return "\n".join([*lines, f"{made['cpu_s']} s of CPU, {made['seconds']} s"])
+    peers = [f"{name}: {n} of {len(tried_by(made, name))}" for name, n in made["peers"].items()]
+    return "\n".join([*(lines if made["lanes"] else ()), *peers, f"{made['cpu_s']} s of CPU, {made['seconds']} s"])
+
+
+def _summary(given: options.Options, made: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary to publish."""
+    if not made["lanes"]:
+        return with_peers(options.published(), made)
+    return joined(options.published(), made, given.every) if given.unmeasured else made
 
 
 def _nothing_left(given: options.Options) -> int:

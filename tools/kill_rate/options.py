@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from conformance.lanes import matrix
 from conformance.support.suggestions import unknown
 from tools.faults import with_results
-from tools.kill_rate.published import cannot_join
-from tools.kill_rate.session import PEERS, Session, measured, short
+from tools.kill_rate.peers import PEERS
+from tools.kill_rate.published import cannot_join, whole_peers
+from tools.kill_rate.session import Session, measured, short
 from tools.kill_rate.summary import unmeasured
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "docs" / "kill-rate.json"
+NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,14 @@ def parse(description: str | None, arguments: list[str]) -> Options:
     found = matrix.load(given.matrix)
     lanes = {short(lane, found): lane for lane in measured(found)}
     every = tuple(with_results(ROOT / found.project))
+    if given.unmeasured and given.lanes == NONE:
+        sys.exit(
+            "kill-rate: --lanes none is for faults that lanes have tried, and --unmeasured for those that none has"
+        )
     if given.unmeasured:
         names = _unmeasured(given, every, tuple(lanes), found.main_torch.version)
+    elif given.lanes == NONE:
+        names = _of_peers(given, every)
     else:
         names = _named(given, every, tuple(lanes))
         _check_whole(given.publish, names, every, tuple(lanes))
@@ -60,6 +69,7 @@ def parse(description: str | None, arguments: list[str]) -> Options:
         results=given.results,
         workers=given.workers,
         own_tests=not given.skip_own_tests,
+        sample=sample(names.faults, given.sample, given.seed) if given.sample and names.lanes else None,
     )
     return Options(session, every, given.publish, given.unmeasured)
 
@@ -67,7 +77,9 @@ def parse(description: str | None, arguments: list[str]) -> Options:
 def published() -> dict[str, Any]:
     """Return the published summary. Exits if there is none."""
     if not PUBLISHED.is_file():
-        sys.exit(f"kill-rate: there is no {PUBLISHED} that --unmeasured could add to: measure all faults without it")
+        sys.exit(
+            f"kill-rate: there is no {PUBLISHED} that the measurement could join: measure all faults in all lanes first"
+        )
     made: dict[str, Any] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
     return made
 
@@ -98,6 +110,13 @@ def new_faults(text: str, made: Mapping[str, Any], every: tuple[str, ...], file:
     return named
 
 
+def sample(faults: Sequence[str], size: int, seed: int) -> tuple[str, ...]:
+    """Return ``size`` of the faults, in their order. A larger sample of the same seed contains a smaller one."""
+    drawn = list(faults)
+    Random(seed).shuffle(drawn)
+    return tuple(fault for fault in faults if fault in set(drawn[:size]))
+
+
 def add_publish(parser: argparse.ArgumentParser) -> None:
     """Add ``--publish``, of a tool that also has ``--unmeasured``."""
     parser.add_argument(
@@ -112,9 +131,11 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "kill-rate", help="where trials are kept")
     parser.add_argument("--workers", type=int, default=2, help="lanes at a time")
-    parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
+    parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard; none: the peers alone")
     parser.add_argument("--faults", default="", help="only these")
     parser.add_argument("--peers", default="", help="only these; none: the suite alone")
+    parser.add_argument("--sample", type=int, default=0, help="let peers look for this many faults, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument(
         "--unmeasured",
         action="store_true",
@@ -127,8 +148,27 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
 
 def _named(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[str, ...]) -> Names:
     """Return the names given, and all where none are."""
-    peers = () if given.peers == "none" else chosen("peer", given.peers, tuple(PEERS))
-    return Names(chosen("fault", given.faults, every), chosen("lane", given.lanes, lanes), peers)
+    return Names(chosen("fault", given.faults, every), chosen("lane", given.lanes, lanes), _peers(given))
+
+
+def _peers(given: argparse.Namespace) -> tuple[str, ...]:
+    return () if given.peers == NONE else chosen("peer", given.peers, tuple(PEERS))
+
+
+def _of_peers(given: argparse.Namespace, every: tuple[str, ...]) -> Names:
+    """Return the peers, without lanes, and the faults given: by default all that the published summary covers.
+
+    Exits if there is no peer, and if a fault could not be published because no lane has tried it.
+    """
+    covered = tuple(fault for fault in every if fault in published()["detail"])
+    faults = chosen("fault", given.faults, every) if given.faults else covered
+    if given.publish and (others := [fault for fault in faults if fault not in covered]):
+        sys.exit(
+            f"kill-rate: {PUBLISHED.name} does not cover {', '.join(others)}: no lane has tried them. Use --unmeasured"
+        )
+    if not (peers := _peers(given)):
+        sys.exit("kill-rate: --lanes none and --peers none leave nothing that looks for a fault")
+    return Names(sample(faults, given.sample, given.seed) if given.sample else faults, (), peers)
 
 
 def _check_whole(publish: bool, names: Names, every: tuple[str, ...], lanes: tuple[str, ...]) -> None:
@@ -143,12 +183,14 @@ def _check_whole(publish: bool, names: Names, every: tuple[str, ...], lanes: tup
 def _unmeasured(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[str, ...], torch: str) -> Names:
     """Return the faults that the published summary lacks, and its lanes and peers unless others are given.
 
+    Of its peers those are meant that have tried every fault of it.
+
     Exits if a given fault is not one of these, and if ``--publish`` could not add the measurement to that summary.
     """
     there = published()
     faults = new_faults(given.faults, there, every, PUBLISHED.name)
     given.lanes = given.lanes or ",".join(there["lanes"])
-    given.peers = given.peers or ",".join(there["peers"]) or "none"
+    given.peers = given.peers or ",".join(whole_peers(there)) or NONE
     names = _named(given, every, lanes)
     if given.publish and (wrong := cannot_join(there, names.lanes, names.peers, torch)):
         sys.exit(

@@ -1,4 +1,4 @@
-"""The published summary, and how a later measurement of new faults joins it. Pure."""
+"""The published summary, and how a later measurement of new faults or of peers joins it. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,30 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tools.kill_rate.reasons import REASONS
+from tools.kill_rate.summary import tried_by
 
 Summary = Mapping[str, Any]
 _SUMS = ("tried", "false_alarms", "cpu_s")  # of a lane or a peer: they add up over measurements
 
 
 def cannot_join(published: Summary, lanes: Collection[str], peers: Collection[str], torch: str) -> list[str]:
-    """Return why a measurement in these lanes, with these peers and this torch, cannot join; empty if it can."""
+    """Return why a measurement in these lanes, with these peers and this torch, cannot join; empty if it can.
+
+    A peer that has tried a part of the published faults may be left out.
+    """
     wrong = []
-    for what, there, given in (("lanes", published["lanes"], lanes), ("peers", published["peers"], peers)):
-        if set(there) != set(given):
-            wrong.append(f"its {what} are {_listed(there)}, not {_listed(given)}")
+    if set(published["lanes"]) != set(lanes):
+        wrong.append(f"its lanes are {_listed(published['lanes'])}, not {_listed(lanes)}")
+    if not set(whole_peers(published)) <= set(peers) <= set(published["peers"]):
+        wrong.append(f"its peers are {_listed(published['peers'])}, not {_listed(peers)}")
     if published["torch"] != torch:
         wrong.append(f"its torch is {published['torch']}, not {torch}")
     return wrong
+
+
+def whole_peers(published: Summary) -> list[str]:
+    """Return the peers that have tried every fault of the published summary."""
+    return [name for name in published["peers"] if len(tried_by(published, name)) == len(published["detail"])]
 
 
 def joined(published: Summary, made: Summary, faults: Sequence[str]) -> dict[str, Any]:
@@ -38,6 +48,27 @@ def joined(published: Summary, made: Summary, faults: Sequence[str]) -> dict[str
         "survivors": [*published["survivors"], *made["survivors"]],
     }
     return restricted(found, faults)
+
+
+def with_peers(published: Summary, made: Summary) -> dict[str, Any]:
+    """Return the published summary with the results of a measurement of peers alone.
+
+    A result of a peer for a fault replaces an earlier one. So do its seconds and false alarms, unless it has tried
+    faults before that this measurement leaves out: then they add up. Raises ValueError for a fault that is not covered.
+    """
+    if unknown := [fault for fault in made["detail"] if fault not in published["detail"]]:
+        raise ValueError(f"the published summary does not cover {_listed(unknown)}")
+    totals = dict(published["peer_totals"])
+    for name, of in made["peer_totals"].items():
+        renews = set(tried_by(published, name)) <= set(tried_by(made, name))
+        totals[name] = of if renews else _sum(totals[name], of)
+    detail = {fault: rows | made["detail"].get(fault, {}) for fault, rows in published["detail"].items()}
+    found = dict(published) | {
+        "peer_totals": totals,
+        "detail": detail,
+        "seconds": published["seconds"] + made["seconds"],
+    }
+    return restricted(found, list(detail))
 
 
 def restricted(published: Summary, faults: Iterable[str]) -> dict[str, Any]:
@@ -64,7 +95,7 @@ def restricted(published: Summary, faults: Iterable[str]) -> dict[str, Any]:
 
 def _added(published: Summary, made: Summary) -> dict[str, Any]:
     """Return the totals of lanes or of peers, without the fault-free runs of ``made`` that are published already."""
-    return {name: _sum(totals, made[name]) for name, totals in published.items()}
+    return {name: _sum(totals, made[name]) if name in made else totals for name, totals in published.items()}
 
 
 def _sum(published: Summary, made: Summary) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from conformance.lanes import process
 from conformance.lanes.matrix import Lane, Matrix
 from tools.kill_rate import trial
 from tools.kill_rate.own_tests import OwnTests
+from tools.kill_rate.peers import PEERS, environment_of, lane_of
 from tools.kill_rate.summary import Facts, Hunt, summary
 
 # The stages for faults that survived the first one in all lanes. The longest comes last, for the fewest faults.
@@ -24,12 +25,14 @@ LATER = ("smoke", "contexts", trial.HAZARDS, "full")
 # Environments in which work runs later than it is submitted. The hazards run in them as well.
 LATE = ("late", "pool_late", "lazy")
 Step = tuple[Lane, str]  # a stage in a lane
-PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 
 @dataclass(frozen=True)
 class Session:
-    """The lanes and faults to measure, and the directory of the results. The lanes' environments exist."""
+    """The lanes and faults to measure, and the directory of the results. The environments of lanes and peers exist.
+
+    Without lanes the peers run alone.
+    """
 
     matrix: Matrix
     faults: tuple[str, ...]
@@ -39,26 +42,40 @@ class Session:
     results: Path
     workers: int
     own_tests: bool = True  # look for survivors with the backend's own tests
+    sample: tuple[str, ...] | None = None  # the faults that peers look for, if not all
 
     def run(self) -> dict[str, Any]:
         """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
         started = time.monotonic()
         self._side_by_side([partial(self._work, lane, trial.FIRST, self.faults) for lane in self.lanes])
-        steps = self._later_steps([(lane, trial.FIRST) for lane in self.lanes])
+        steps = self._later_steps([(lane, trial.FIRST) for lane in self.lanes]) if self.lanes else []
         for name in self.peers:
-            self._together(self.lanes[0], name, self.faults)
-        python = process.start(self.root, self.lanes[0].name).python
-        own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
-        tests = own.kills(list(self._left(steps))) if self.own_tests else None
+            self._together(self._lane_of(name), name, self._faults_of_peers)
+        tests = self._own_tests(steps) if self.own_tests and self.lanes else None
         facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
         made = summary(facts, self._hunts(steps), tests)
         (self.results / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
         return made
 
+    @property
+    def _faults_of_peers(self) -> tuple[str, ...]:
+        return self.faults if self.sample is None else self.sample
+
+    def _lane_of(self, peer: str) -> Lane:
+        first = self.lanes[0] if self.lanes else measured(self.matrix)[0]
+        return lane_of(PEERS[peer], self.matrix, first)
+
+    def _own_tests(self, steps: Sequence[Step]) -> dict[str, str] | None:
+        python = process.start(self.root, self.lanes[0].name).python
+        own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
+        return own.kills(list(self._left(steps)))
+
     def _hunts(self, steps: Sequence[Step]) -> list[Hunt]:
         """Return the stored trials of each lane, in these steps, and of each peer."""
-        peers = [Hunt(name, self._trials(self.lanes[0], name), peer=True) for name in self.peers]
-        return [*self._in_lanes(steps), *peers]
+        tried = {trial.CLEAN, *self._faults_of_peers}
+        peers = {name: self._trials(self._lane_of(name), name) for name in self.peers}
+        found = [Hunt(name, tuple(t for t in all_ if t.fault in tried), peer=True) for name, all_ in peers.items()]
+        return [*self._in_lanes(steps), *found]
 
     def _in_lanes(self, steps: Sequence[Step]) -> list[Hunt]:
         found: dict[str, list[trial.Trial]] = {short(lane, self.matrix): [] for lane in self.lanes}
@@ -119,13 +136,23 @@ class Session:
     def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...], part: trial.Part = trial.WHOLE) -> None:
         """Run one worker. Raises KeyboardInterrupt or CalledProcessError."""
         start = process.start(self.root, lane.name)
-        command = [start.python, "-W", "ignore", "-m", "tools.kill_rate.worker"]
-        command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter))]
-        command += [str(part), *faults]
+        peer = PEERS.get(hunter)
+        python = self._interpreter_of(hunter) if peer and peer.packages else start.python
+        command = [python, "-W", "ignore", "-m", "tools.kill_rate.worker", self.matrix.module, lane.backend]
+        command += [peer.module if peer else hunter, str(self._file(lane, hunter)), str(part), *faults]
         done = subprocess.run(command, cwd=self.root, env=clean(lane.backend) | start.variables, check=False)
         if done.returncode == 130:
             raise KeyboardInterrupt
         done.check_returncode()
+
+    def _interpreter_of(self, peer: str) -> str:
+        """Return the interpreter of a peer's own environment. Raises NotMade where that does not exist."""
+        file = process.interpreter_file(self.root, environment_of(peer))
+        if not file.is_file():
+            raise process.NotMade(
+                f"peer {peer}: its environment does not exist; create it with: nox -s {environment_of(peer)}"
+            )
+        return file.read_text(encoding="utf-8")
 
 
 def measured(m: Matrix) -> list[Lane]:

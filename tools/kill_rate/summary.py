@@ -59,13 +59,17 @@ def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str] | 
 def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
     """Return what is outdated in a summary; empty if it covers nothing but these faults, each in every lane.
 
-    Faults that it does not cover are :func:`unmeasured`.
+    Faults that it does not cover are :func:`unmeasured`. Peers may have tried a part of the faults.
     """
     wrong = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
-    names = {*made["lanes"], *made["peers"]}
     for fault, rows in made["detail"].items():
-        wrong += [f"{fault} was not tried by {name}" for name in sorted(names - set(rows))]
+        wrong += [f"{fault} was not tried by {name}" for name in sorted(set(made["lanes"]) - set(rows))]
     return wrong
+
+
+def tried_by(made: Mapping[str, Any], peer: str) -> list[str]:
+    """Return the faults that a peer looked for."""
+    return [fault for fault, rows in made["detail"].items() if peer in rows]
 
 
 def unmeasured(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from tools.kill_rate.summary import tried_by
 
 Table = tuple[list[str], list[list[str]]]
 NONE = "-"
@@ -14,9 +16,21 @@ def totals(made: Mapping[str, Any]) -> Table:
     every, of = made["lanes"], made["faults"]
     rows = [["the suite, all lanes", f"{made['killed']} of {of}", str(made["false_alarms"]), ""]]
     for name, t in (*every.items(), *made["peer_totals"].items()):
-        kind = f"lane `{name}`" if name in every else f"peer `{name}`"
-        rows.append([kind, f"{t['killed']} of {of}", str(t["false_alarms"]), str(t["cpu_s"])])
+        kind, tried = (f"lane `{name}`", of) if name in every else (f"peer `{name}`", len(tried_by(made, name)))
+        rows.append([kind, f"{t['killed']} of {tried}", str(t["false_alarms"]), str(t["cpu_s"])])
     return ["who looks", "faults killed", "false alarms", "CPU s"], rows
+
+
+def peers(made: Mapping[str, Any]) -> Table:
+    """Return a row for each peer: what it, the suite, and only one of them find of the faults that it tried."""
+    rows = []
+    for peer in made["peers"]:
+        tried = tried_by(made, peer)
+        its = {fault for fault in tried if _found(made["detail"][fault], [peer])}
+        ours = {fault for fault in tried if _found(made["detail"][fault], made["lanes"])}
+        alone = ", ".join(f"`{fault}`" for fault in tried if fault in its - ours) or NONE
+        rows.append([f"`{peer}`", *map(str, (len(tried), len(its), len(ours), len(ours - its))), alone])
+    return ["peer", "faults tried", "it finds", "the suite finds", "the suite alone", "the peer alone"], rows
 
 
 def classes(made: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
@@ -27,18 +41,17 @@ def classes(made: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
     rows = []
     for kind in dict.fromkeys(kinds.values()):
         of = [by for fault, by in made["detail"].items() if kinds[fault] == kind]
-        suite = sum(any(by.get(lane, {}).get("killed_by") for lane in made["lanes"]) for by in of)
-        peers = [sum(bool(by.get(peer, {}).get("killed_by")) for by in of) for peer in made["peers"]]
+        suite = sum(_found(by, made["lanes"]) for by in of)
         every = sum(k == kind for k in kinds.values())
-        rows.append([kind, str(every), str(len(of)), str(suite), *map(str, peers)])
+        rows.append([kind, str(every), str(len(of)), str(suite), *(_part(of, peer) for peer in made["peers"])])
     return ["class", "faults", "measured", "the suite", *(f"`{peer}`" for peer in made["peers"])], rows
 
 
 def faults(made: Mapping[str, Any]) -> Table:
-    """Return a row for each fault: the check that kills it in each lane and in each peer."""
+    """Return a row for each fault: the check that kills it in each lane and in each peer. Empty where none looked."""
     names = [*made["lanes"], *made["peers"]]
     rows = [
-        [f"`{fault}`", *(row.get(name, {}).get("killed_by") or NONE for name in names)]
+        [f"`{fault}`", *((row[name]["killed_by"] or NONE) if name in row else "" for name in names)]
         for fault, row in made["detail"].items()
     ]
     return ["fault", *(f"`{name}`" for name in names)], rows
@@ -63,3 +76,14 @@ def survivors(made: Mapping[str, Any]) -> Table:
 
     rows = [[f"`{s['fault']}`", s["why"], own(s["found_by_own_tests"])] for s in made["survivors"]]
     return ["fault", "why the suite does not see it", "which of the backend's own tests does"], rows
+
+
+def _found(by: Mapping[str, Any], names: Iterable[str]) -> bool:
+    return any(by.get(name, {}).get("killed_by") for name in names)
+
+
+def _part(of: Sequence[Mapping[str, Any]], peer: str) -> str:
+    """Return how many of these faults a peer finds, and of how many if it did not try all. Empty if it tried none."""
+    tried = [by for by in of if peer in by]
+    finds = sum(_found(by, [peer]) for by in tried)
+    return "" if not tried else str(finds) if len(tried) == len(of) else f"{finds} of {len(tried)}"

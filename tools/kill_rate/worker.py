@@ -26,6 +26,7 @@ CELL_TIMEOUT = 60.0  # as in a run of the suite: a busy machine is slow
 # Of the first stage. Each lane waits there for the fault that hangs, in a scenario, which has five times as long.
 QUICK_TIMEOUT = 20.0
 HAZARD_TIMEOUT = 60.0
+TORCHCTS = "torchcts"
 
 
 def main(module: str, name: str, hunter: str, path: str, share: str, *faults: str) -> int:
@@ -33,21 +34,24 @@ def main(module: str, name: str, hunter: str, path: str, share: str, *faults: st
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     backend = backends.find(name)
-    found = make(hunter, backend)
     info = backend.build_info()
-    plan = hashlib.sha256("\n".join(found.plan).encode()).hexdigest()[:16]
-    made_with = {"torch": torch.__version__, "build": info.get("commit", ""), "hunter": hunter, "plan": plan}
-    part = Part.parse(share)
-    mine = part.file(Path(path))
-    file = TrialFile(mine, made_with)
-    elsewhere = Kills(p.file(Path(path)) for p in part.all if p != part)
-    try:
-        fill(file, found, faults, Planted(module), cpu_s, lambda t: tell(mine.stem, t), part, elsewhere)
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        found.rest()
-    return 0
+    made_with = {"torch": torch.__version__, "build": info.get("commit", ""), "hunter": hunter}
+    part, whole = Part.parse(share), Path(path).resolve()  # a hunter may need another working directory
+
+    def measure(found: Hunter) -> int:
+        plan = hashlib.sha256("\n".join(found.plan).encode()).hexdigest()[:16]
+        mine = part.file(whole)
+        file = TrialFile(mine, made_with | {"plan": plan})
+        elsewhere = Kills(p.file(whole) for p in part.all if p != part)
+        try:
+            fill(file, found, faults, Planted(module), cpu_s, lambda t: tell(mine.stem, t), part, elsewhere)
+        except KeyboardInterrupt:
+            return 130
+        finally:
+            found.rest()
+        return 0
+
+    return use(hunter, backend, measure)
 
 
 class Planted:
@@ -64,14 +68,16 @@ class Planted:
         return trace() if trace else None
 
 
-def make(hunter: str, backend: backends.Capabilities) -> Hunter:
-    """Return the hunter with this name: a stage of the suite, the hazards, or a peer."""
+def use(hunter: str, backend: backends.Capabilities, measure: Callable[[Hunter], int]) -> int:
+    """Call ``measure`` with the hunter of this name: a stage of the suite, the hazards, or a peer."""
     if hunter in STAGES:
-        return SuiteHunter(backend, hunter, QUICK_TIMEOUT if hunter == FIRST else CELL_TIMEOUT)
+        return measure(SuiteHunter(backend, hunter, QUICK_TIMEOUT if hunter == FIRST else CELL_TIMEOUT))
     if hunter == HAZARDS:
-        return HazardHunter(backend, HAZARD_TIMEOUT)
+        return measure(HazardHunter(backend, HAZARD_TIMEOUT))
     peer = importlib.import_module(f"tools.kill_rate.{hunter}")  # a peer's samples take seconds to import
-    return ForkedHunter(peer.checks(backend), CELL_TIMEOUT)
+    if hunter == TORCHCTS:  # its tests exist only while a session of pytest lasts
+        return int(peer.collect(backend, lambda checks: measure(ForkedHunter(checks, peer.TIMEOUT))))
+    return measure(ForkedHunter(peer.checks(backend), CELL_TIMEOUT))
 
 
 def cpu_s() -> float:
