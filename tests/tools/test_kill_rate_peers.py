@@ -19,6 +19,7 @@ from tools.kill_rate.peers import PEERS, Peer, lane_of
 from tools.kill_rate.published import cannot_join, joined, with_peers
 from tools.kill_rate.session import Session, measured
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary
+from tools.kill_rate.torchcts import speed
 from tools.kill_rate.trial import CLEAN, Finding, Trial
 
 ROOT = Path(__file__).parents[2]
@@ -178,6 +179,18 @@ def test_publishing_peers_alone_adds_them(
     assert after["detail"]["double_free"]["torchcts"]["where"] == "test"
 
 
+def test_a_remembered_function_is_called_once_for_each_argument() -> None:
+    called: list[Any] = []
+
+    def function(*arguments: Any) -> int:
+        called.append(arguments)
+        return len(called)
+
+    remembered, data = speed.once(function), [1]
+    assert [remembered(), remembered(data), remembered(), remembered(data)] == [1, 2, 1, 2]
+    assert remembered([1]) == 3
+
+
 CONFTEST = """
 import os
 
@@ -234,7 +247,10 @@ def hunted(place: Path, tests: str) -> subprocess.CompletedProcess[str]:
     """Hunt with a package of the name of TorchCTS that holds these tests."""
     package = place / "torchcts"
     (package / "selftest").mkdir(parents=True)
-    for name, text in {"__init__": "", "conftest": CONFTEST, "test_it": tests, "selftest/test_own": "1 / 0"}.items():
+    (package / "core").mkdir()
+    slow = {name.removeprefix("torchcts.").replace(".", "/"): f"{function} = print" for name, function in speed.SLOW}
+    files = {"__init__": "", "core/__init__": "", "conftest": CONFTEST, "test_it": tests, "selftest/test_own": "1 / 0"}
+    for name, text in (files | slow).items():
         (package / f"{name}.py").write_text(text)
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (place, ROOT)))}
     return subprocess.run(

@@ -16,12 +16,13 @@ class Peer:
     module: str  # in tools.kill_rate
     torch: str = ""  # the versions that it allows; "" if it runs on any
     packages: tuple[str, ...] = ()  # exact, so that the number on the page can be measured again
+    parts: int = 1  # processes that share its items; with many items, so that an interruption loses less
 
 
 PEERS = {
     "opinfo_device_checks": Peer("opinfo"),
     "plain_allclose": Peer("allclose"),
-    "torchcts": Peer("torchcts", torch=">=2.7,<2.12.2", packages=("torchcts==0.4.1", "psutil==7.1.3")),
+    "torchcts": Peer("torchcts", torch=">=2.7,<2.12.2", packages=("torchcts==0.4.1", "psutil==7.1.3"), parts=8),
 }
 
 

@@ -91,7 +91,7 @@ class Session:
     def _trials(self, lane: Lane, hunter: str) -> tuple[trial.Trial, ...]:
         """Return the stored trials of these faults, and those without a fault: the files may have others."""
         file = self._file(lane, hunter)
-        files = [file] if hunter == trial.FIRST else [part.file(file) for part in self._parts]
+        files = [file] if hunter == trial.FIRST else [part.file(file) for part in self._parts(hunter)]
         wanted = {trial.CLEAN, *self.faults}
         return tuple(t for each in files for t in trial.read(each) if t.fault in wanted)
 
@@ -124,11 +124,11 @@ class Session:
         return steps
 
     def _together(self, lane: Lane, stage: str, faults: tuple[str, ...]) -> None:
-        self._side_by_side([partial(self._work, lane, stage, faults, part) for part in self._parts])
+        self._side_by_side([partial(self._work, lane, stage, faults, part) for part in self._parts(stage)])
 
-    @property
-    def _parts(self) -> list[trial.Part]:
-        return trial.Part(0, self.workers).all
+    def _parts(self, hunter: str) -> list[trial.Part]:
+        """Return a part for each worker, or more, which run one after another."""
+        return trial.Part(0, max(self.workers, PEERS[hunter].parts if hunter in PEERS else 1)).all
 
     def _file(self, lane: Lane, hunter: str) -> Path:
         return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane, self.matrix)}.{hunter}.jsonl")

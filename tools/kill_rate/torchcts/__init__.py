@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.testing._internal import common_utils
 
 from conformance.backends import Capabilities
 from tools.kill_rate.forked import Check
+from tools.kill_rate.torchcts import speed
 
 SEED = 1234
 TIMEOUT = 120.0  # seconds for each test, TorchCTS's own limit
@@ -41,8 +41,7 @@ def collect(backend: Capabilities, use: Use) -> int:
     device = backend.device.partition(":")[0]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(Path(__file__).parent)  # where TorchCTS looks for its manifest
-    # For each set of samples torch looks at the source of every caller, for a TestCase, which TorchCTS has none of.
-    common_utils.extract_test_fn = lambda: None
+    speed.remember()
     plugin = Session(use)
     code = pytest.main([*_arguments(package, device)], plugins=[plugin])
     return plugin.result(int(code))
