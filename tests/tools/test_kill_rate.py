@@ -149,7 +149,7 @@ def test_two_parts_share_the_items_and_each_knows_what_the_other_found(tmp_path:
     assert [Part.parse(str(part)) for part in halves] == halves
     fakes = [Fake(), Fake()]
     for part, fake in zip(halves, fakes, strict=True):
-        elsewhere = Kills(other.file(whole) for other in halves if other != part)
+        elsewhere = Kills((other.file(whole) for other in halves if other != part), {})
         file = TrialFile(part.file(whole), {})
         fill(file, fake, ["fill", "noisy"], fake, lambda: 0.0, lambda t: None, part, elsewhere)
     first, second = (read(part.file(whole)) for part in halves)
@@ -157,6 +157,9 @@ def test_two_parts_share_the_items_and_each_knows_what_the_other_found(tmp_path:
     assert first[1].killed == Finding("value", "fill")
     assert [(t.fault, t.tried, bool(t.findings)) for t in second] == [(CLEAN, 1, True), ("noisy", 0, False)]
     assert Part().file(whole) == whole
+    found = Kills([halves[0].file(whole)], {})
+    assert ("fill" in found, "cat" in found) == (True, False)
+    assert "fill" not in Kills([halves[0].file(whole)], {"build": "another"})
 
 
 def test_a_trial_ends_when_another_process_has_found_the_fault() -> None:

@@ -153,9 +153,13 @@ class TrialFile:
 
 
 class Kills:
-    """The faults that other processes found, read from their files while they write them."""
+    """The faults that other processes found, read from their files while they write them.
 
-    def __init__(self, files: Iterable[Path]) -> None:
+    A file of trials that were made with something else, for example another build, does not count.
+    """
+
+    def __init__(self, files: Iterable[Path], made_with: dict[str, Any]) -> None:
+        self._head = json.dumps(made_with, sort_keys=True)
         self._found: dict[Path, tuple[int, frozenset[str]]] = {file: (0, frozenset()) for file in files}
 
     def __contains__(self, fault: object) -> bool:
@@ -164,7 +168,8 @@ class Kills:
     def _of(self, file: Path) -> frozenset[str]:
         size = file.stat().st_size if file.exists() else 0
         if size != self._found[file][0]:
-            self._found[file] = size, frozenset(t.fault for t in read(file) if t.killed)
+            trials = read(file) if _head(file) == self._head else []
+            self._found[file] = size, frozenset(t.fault for t in trials if t.killed)
         return self._found[file][1]
 
 

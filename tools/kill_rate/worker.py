@@ -41,8 +41,9 @@ def main(module: str, name: str, hunter: str, path: str, share: str, *faults: st
     def measure(found: Hunter) -> int:
         plan = hashlib.sha256("\n".join(found.plan).encode()).hexdigest()[:16]
         mine = part.file(whole)
-        file = TrialFile(mine, made_with | {"plan": plan})
-        elsewhere = Kills(p.file(whole) for p in part.all if p != part)
+        made_here = made_with | {"plan": plan}
+        file = TrialFile(mine, made_here)
+        elsewhere = Kills((p.file(whole) for p in part.all if p != part), made_here)
         try:
             fill(file, found, faults, Planted(module), cpu_s, lambda t: tell(mine.stem, t), part, elsewhere)
         except KeyboardInterrupt:
