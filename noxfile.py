@@ -28,6 +28,7 @@ from tools.installing import (  # noqa: E402 - as above
     lay_over,
     leave_interpreter,
 )
+from tools.kill_rate.options import peers_of  # noqa: E402 - as above
 from tools.kill_rate.peers import PEERS, Peer, environment_of, lane_of  # noqa: E402 - as above
 from tools.kill_rate.session import measured  # noqa: E402 - as above
 from tools.new_user import use_as_a_new_user, use_beside_another  # noqa: E402 - as above
@@ -174,10 +175,11 @@ def add_peer(m: matrix.Matrix, name: str, peer: Peer) -> None:
 
 
 MEASURED = [environment_name(MATRICES[0], lane.torch, lane.build) for lane in measured(MATRICES[0])]
+ASKED_PEERS = peers_of(sys.argv[sys.argv.index("--") + 1 :] if "kill-rate" in sys.argv and "--" in sys.argv else [])
 for named, other_suite in PEERS.items():
     if other_suite.packages:
         add_peer(MATRICES[0], named, other_suite)
-        MEASURED.append(environment_of(named))
+        MEASURED += [environment_of(named)] if named in ASKED_PEERS else []
 
 
 @nox.session(name="kill-rate", venv_backend="none", requires=[*dict.fromkeys(MEASURED)], default=False)

@@ -146,6 +146,21 @@ def test_peers_alone_try_the_faults_of_the_published_summary() -> None:
     assert named.faults == ("fallback_not_copied_back",)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "peers"),
+    [
+        ("", list(PEERS)),
+        ("--faults a --peers torchcts,plain_allclose", ["plain_allclose", "torchcts"]),
+        ("--peers none --workers 1", []),
+        ("--unmeasured --publish", []),
+        ("--unmeasured --peers torchcts", ["torchcts"]),
+    ],
+)
+@pytest.mark.usefixtures("published")
+def test_nox_makes_the_environments_of_the_peers_that_are_asked_for(arguments: str, peers: list[str]) -> None:
+    assert list(options.peers_of(arguments.split())) == peers
+
+
 def test_a_sample_is_of_the_faults_of_peers_and_lanes_try_all() -> None:
     session = options.parse(None, "--faults seed_ignored,double_free --sample 1".split()).session
     assert (len(session.faults), len(session.sample or ())) == (2, 1)

@@ -74,6 +74,16 @@ def parse(description: str | None, arguments: list[str]) -> Options:
     return Options(session, every, given.publish, given.unmeasured)
 
 
+def peers_of(arguments: list[str]) -> tuple[str, ...]:
+    """Return the peers that a command line asks for, of which some need an environment. It is not checked otherwise."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--peers", default="")
+    parser.add_argument("--unmeasured", action="store_true")
+    given, _ = parser.parse_known_args(arguments)
+    default = whole_peers(published()) if given.unmeasured else PEERS
+    return tuple(name for name in PEERS if name in (given.peers.split(",") if given.peers else default))
+
+
 def published() -> dict[str, Any]:
     """Return the published summary. Exits if there is none."""
     if not PUBLISHED.is_file():
