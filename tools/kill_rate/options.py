@@ -170,7 +170,8 @@ def _of_peers(given: argparse.Namespace, every: tuple[str, ...]) -> Names:
 
     Exits if there is no peer, and if a fault could not be published because no lane has tried it.
     """
-    covered = tuple(fault for fault in every if fault in published()["detail"])
+    there = published()["detail"]
+    covered = tuple(fault for fault in every if fault in there)
     faults = chosen("fault", given.faults, every) if given.faults else covered
     if given.publish and (others := [fault for fault in faults if fault not in covered]):
         sys.exit(
