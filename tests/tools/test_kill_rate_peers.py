@@ -213,6 +213,9 @@ def pytest_addoption(parser):
     for name in ("--device", "--known-segfault-policy", "--adaptive-isolation"):
         parser.addoption(name)
     parser.addoption("--non-interactive", action="store_true")
+
+def pytest_ignore_collect():
+    return False
 """
 TESTS = """
 import os, random, pytest, torch
@@ -263,8 +266,15 @@ def hunted(place: Path, tests: str) -> subprocess.CompletedProcess[str]:
     package = place / "torchcts"
     (package / "selftest").mkdir(parents=True)
     (package / "core").mkdir()
+    (package / "ops").mkdir()
     slow = {name.removeprefix("torchcts.").replace(".", "/"): f"{function} = print" for name, function in speed.SLOW}
-    files = {"__init__": "", "core/__init__": "", "conftest": CONFTEST, "test_it": tests, "selftest/test_own": "1 / 0"}
+    files = {
+        "__init__": "",
+        "core/__init__": "",
+        "conftest": CONFTEST,
+        "ops/test_it": tests,
+        "selftest/test_own": "1 / 0",
+    }
     for name, text in (files | slow).items():
         (package / f"{name}.py").write_text(text)
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (place, ROOT)))}
@@ -278,10 +288,10 @@ def test_each_test_of_torchcts_is_an_item_and_a_death_is_a_finding(tmp_path: Pat
     assert done.returncode == 7, done.stderr
     found = json.loads(done.stdout)
     assert [(item, check) for item, check, _ in found[:-1]] == [
-        ("torchcts/test_it.py::test_passes[1]", None), ("torchcts/test_it.py::test_passes[2]", None),
-        ("torchcts/test_it.py::test_fails", "torchcts"), ("torchcts/test_it.py::test_dies", "crash"),
-        ("torchcts/test_it.py::test_skips", None), ("torchcts/test_it.py::test_errs", "torchcts"),
-        ("torchcts/test_it.py::test_draws", "torchcts"),
+        ("torchcts/ops/test_it.py::test_passes[1]", None), ("torchcts/ops/test_it.py::test_passes[2]", None),
+        ("torchcts/ops/test_it.py::test_fails", "torchcts"), ("torchcts/ops/test_it.py::test_dies", "crash"),
+        ("torchcts/ops/test_it.py::test_skips", None), ("torchcts/ops/test_it.py::test_errs", "torchcts"),
+        ("torchcts/ops/test_it.py::test_draws", "torchcts"),
     ]  # fmt: skip
     messages = [message for _, _, message in found]
     assert "values differ" in messages[2]
@@ -292,4 +302,4 @@ def test_each_test_of_torchcts_is_an_item_and_a_death_is_a_finding(tmp_path: Pat
 def test_a_module_of_torchcts_that_cannot_be_collected_is_an_error(tmp_path: Path) -> None:
     done = hunted(tmp_path, "import no_such_module")
     assert done.returncode == 1
-    assert "TorchCTS was not collected: torchcts/test_it.py: E   ModuleNotFoundError" in done.stderr
+    assert "TorchCTS was not collected: torchcts/ops/test_it.py: E   ModuleNotFoundError" in done.stderr
