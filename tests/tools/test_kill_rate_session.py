@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,6 +11,7 @@ import pytest
 
 from conformance.lanes import matrix, process
 from conformance.lanes.matrix import Lane
+from tools.kill_rate.peers import PEERS
 from tools.kill_rate.session import Session, measured
 from tools.kill_rate.trial import CLEAN, WHOLE, Finding, Part, TrialFile, fill
 
@@ -99,6 +100,29 @@ def test_an_interrupted_measurement_continues_beside_trials_of_other_faults(tmp_
     for totals in (made["lanes"]["malloc"], alone["lanes"]["malloc"]):
         del totals["clean"]  # its times
     assert {**made, "seconds": 0} == {**alone, "seconds": 0}
+
+
+def test_a_peer_looks_for_the_sample_and_for_nothing_else(tmp_path: Path, workers: Workers) -> None:
+    both = replace(session(tmp_path, "early", "other"), peers=("plain_allclose",))
+    both.run()
+    workers.told.clear()
+    made = replace(both, sample=("early",), results=tmp_path / "sample").run()
+    assert [fault for stage, fault in workers.told if stage == "plain_allclose"] == [CLEAN, "early"]
+    assert [name for name, rows in made["detail"].items() if "plain_allclose" in rows] == ["early"]
+    later = replace(both, sample=("early",)).run()  # where trials of other faults are stored
+    assert [name for name, rows in later["detail"].items() if "plain_allclose" in rows] == ["early"]
+
+
+def test_peers_run_without_lanes(tmp_path: Path, workers: Workers) -> None:
+    made = replace(session(tmp_path, "early"), lanes=(), peers=("plain_allclose",), own_tests=True).run()
+    assert workers.told == [("plain_allclose", CLEAN), ("plain_allclose", "early")]
+    assert (made["lanes"], list(made["detail"]["early"])) == ({}, ["plain_allclose"])
+
+
+def test_the_tests_of_torchcts_run_in_parts_of_which_each_is_kept(tmp_path: Path, workers: Workers) -> None:
+    made = replace(session(tmp_path, "early"), lanes=(), peers=("torchcts",)).run()
+    assert len([*tmp_path.glob("torchcts.*of8.jsonl")]) == PEERS["torchcts"].parts == 8
+    assert made["peer_totals"]["torchcts"]["tried"] == 1  # the only item, in the first part
 
 
 def test_no_trial_of_another_build_counts(tmp_path: Path, workers: Workers) -> None:

@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 if every survivor has a reason and there is no false alarm, else 1."""
+    """Return 0 if every survivor of lanes has a reason and no lane has a false alarm, else 1."""
     given = options.parse(__doc__, arguments)
     if not given.session.faults:
         return _nothing_left(given)
