@@ -210,7 +210,7 @@ CONFTEST = """
 import os
 
 def pytest_addoption(parser):
-    for name in ("--device", "--known-segfault-policy", "--adaptive-isolation"):
+    for name in ("--device", "--known-segfault-policy", "--adaptive-isolation", "--results-dir"):
         parser.addoption(name)
     parser.addoption("--non-interactive", action="store_true")
 

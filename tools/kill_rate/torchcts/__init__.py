@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -43,7 +44,8 @@ def collect(backend: Capabilities, use: Use) -> int:
     os.chdir(Path(__file__).parent)  # where TorchCTS looks for its manifest
     speed.remember()
     plugin = Session(use)
-    code = pytest.main([*_arguments(package, device)], plugins=[plugin])
+    with TemporaryDirectory() as evidence:  # which TorchCTS keeps of failing tests
+        code = pytest.main([*_arguments(package, device), "--results-dir", evidence], plugins=[plugin])
     return plugin.result(int(code))
 
 
