@@ -125,6 +125,13 @@ ASKED: dict[str, Asked] = {
 }  # fmt: skip
 
 
+#: Names without an index, and those of the functions above that mean the current device then.
+KINDS: dict[str, Callable[[str], Any]] = {"name": str, "device": torch.device}
+OF_CURRENT = (
+    "Stream", "current_stream", "memory_allocated", "reset_peak_memory_stats", "get_rng_state", "torch.ones", "to",
+)  # fmt: skip
+
+
 #: Calls with the name of a device. Each must raise if the device does not exist.
 REFUSED: dict[str, Callable[[str], object]] = {
     "torch.empty": lambda there: torch.empty(2, device=there),
@@ -178,6 +185,25 @@ def second_device_by_each_name(device: str) -> Results:
         f"{name}_by_{form}": partial(holds, asked, made)
         for name, asked in ASKED.items()
         for form, made in FORMS.items()
+    })  # fmt: skip
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def current_device_by_its_kind(device: str) -> Results:
+    """A name without an index means the device that is current, also if another one was in an earlier call."""
+
+    def holds(asked: Asked, form: Callable[[str], Any]) -> bool:
+        accelerator(device)
+        kind = torch.device(device).type
+        if torch.accelerator.device_count() <= SECOND:
+            raise NotOffered("a second device")
+        with on_device(0):
+            asked(kind, form(kind))
+        with on_device(SECOND):
+            return asked(kind, form(kind))
+
+    return held(device, {
+        f"{name}_by_{form}": partial(holds, ASKED[name], made) for name in OF_CURRENT for form, made in KINDS.items()
     })  # fmt: skip
 
 

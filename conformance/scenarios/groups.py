@@ -177,6 +177,18 @@ def _waited_for_again(start: Callable[[Any, torch.Tensor], tuple[torch.Tensor, A
     return call
 
 
+def _two_in_flight(start: Callable[[Any, torch.Tensor], tuple[torch.Tensor, Any]]) -> Collective:
+    """Return a call behind which the same one starts with other values, before either is waited for."""
+
+    def call(dist: Any, x: torch.Tensor) -> torch.Tensor:
+        started = [start(dist, x + more) for more in (0, 100)]
+        for _, work in reversed(started):
+            work.wait()
+        return torch.stack([result for result, _ in started])
+
+    return call
+
+
 def _reducing(dist: Any, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
     return x, dist.all_reduce(x, async_op=True)
 
@@ -326,6 +338,10 @@ COLLECTIVES: dict[str, Collective] = {
     "broadcast, waited for twice": _waited_for_again(_broadcasting),
     "all_gather_into_tensor, waited for twice": _waited_for_again(_gathering),
     "all_to_all_single, waited for twice": _waited_for_again(_exchanging),
+    "all_reduce, two in flight": _two_in_flight(_reducing),
+    "broadcast, two in flight": _two_in_flight(_broadcasting),
+    "all_gather_into_tensor, two in flight": _two_in_flight(_gathering),
+    "all_to_all_single, two in flight": _two_in_flight(_exchanging),
     "reduce": _reduced_to_one,
     "broadcast": _broadcast,
     "all_gather": _gathered,

@@ -249,6 +249,24 @@ def scaled_gradients(device: str) -> Results:
             scaler.update()
             scales.append(scaler.get_scale())
         results |= {f"scales{name}": torch.tensor(scales), f"weight{name}": weight.detach().cpu()}
+    return results | _scaled_in_two_dtypes(device)
+
+
+def _scaled_in_two_dtypes(device: str) -> Results:
+    """Skip the steps of two weights of which one has an infinite gradient. A scaler looks through each dtype alone."""
+    weights = [torch.ones(3, dtype=d, device=device, requires_grad=True) for d in (torch.float32, torch.bfloat16)]
+    optimizer = torch.optim.SGD(weights, lr=0.5)
+    scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0)
+    results: Results = {}
+    for name, factors in {"first": (torch.inf, 1.0), "second": (1.0, torch.inf), "none": (1.0, 1.0)}.items():
+        optimizer.zero_grad()
+        losses = [(weight * factor).sum() for weight, factor in zip(weights, factors, strict=True)]
+        scaler.scale(losses[0] + losses[1]).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        results[f"scale_after_infinite_{name}"] = torch.tensor(scaler.get_scale())
+        for which, weight in zip(("first", "second"), weights, strict=True):
+            results[f"{which}_after_infinite_{name}"] = weight.detach().to("cpu", copy=True)
     return results
 
 

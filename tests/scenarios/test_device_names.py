@@ -41,3 +41,22 @@ def test_functions_that_take_any_kind_of_device_for_their_own_are_found(monkeypa
         monkeypatch.setattr(module, name, partial(by_index, getattr(module, name)))
     found = {name for name, holds in device_names.devices_of_another_kind("npu:0").items() if not holds}
     assert found == {f"{name}_of_{one}" for name in names for one in ("host", "first_of_host")}
+
+
+@pytest.mark.forked
+def test_a_name_without_an_index_that_means_the_device_of_an_earlier_call_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("refnpu.testing")
+    module: Any = torch.get_device_module("npu")
+    known: dict[str, int] = {}
+
+    def by_known_name(function: Any, device: Any) -> Any:
+        if device == "npu":
+            device = known.setdefault(device, torch.accelerator.current_device_index())
+        return function(device)
+
+    assert all(device_names.current_device_by_its_kind("npu:0").values())
+    monkeypatch.setattr(module, "memory_allocated", partial(by_known_name, module.memory_allocated))
+    found = {name for name, holds in device_names.current_device_by_its_kind("npu:0").items() if not holds}
+    assert found == {"memory_allocated_by_name"}

@@ -46,3 +46,24 @@ def test_a_device_without_a_module_is_not_known_to_new_processes() -> None:
 def test_an_error_on_cpu_leaves_nothing_to_compare_with() -> None:
     with pytest.raises(NotOffered, match=r"2 processes on CPU, for comparison: process \d raised ValueError: no sum"):
         groups.in_a_group("cpu", fails)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_two_calls_in_flight_that_share_a_buffer_are_found(shared: bool) -> None:
+    buffer = torch.zeros(4)
+
+    class Work:
+        def __init__(self, result: torch.Tensor) -> None:
+            self.result = result
+            self.staged = buffer if shared else torch.zeros(4)
+            self.staged.copy_(result)
+
+        def wait(self) -> None:
+            self.result.copy_(self.staged)
+
+    def start(dist: object, x: torch.Tensor) -> tuple[torch.Tensor, Work]:
+        return x, Work(x)
+
+    first, second = groups._two_in_flight(start)(None, torch.arange(4.0))  # noqa: SLF001
+    assert torch.equal(second, torch.arange(4.0) + 100)
+    assert torch.equal(first, torch.arange(4.0)) is not shared

@@ -46,3 +46,17 @@ def test_autocast_that_casts_what_is_written_is_found(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.Tensor, "addmm_", rounded)
     found = training.autocast_leaves_what_it_is_given("cpu")
     assert {name for name, one in right.items() if not torch.equal(one, found[name])} == {"mm", "addmm_"}
+
+
+@pytest.mark.forked
+def test_an_infinity_that_the_gradients_of_another_dtype_hide_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, unscale = training.scaled_gradients("cpu"), torch._amp_foreach_non_finite_check_and_unscale_
+
+    def forgetting(gradients: list[torch.Tensor], found: torch.Tensor, scale: torch.Tensor) -> None:
+        unscale(gradients, found.zero_(), scale)
+
+    monkeypatch.setattr(torch, "_amp_foreach_non_finite_check_and_unscale_", forgetting)
+    wrong = training.scaled_gradients("cpu")
+    differ = {name for name in right if not torch.equal(torch.as_tensor(right[name]), torch.as_tensor(wrong[name]))}
+    assert "first_after_infinite_first" in differ
+    assert all("_after_infinite_" in name for name in differ)
