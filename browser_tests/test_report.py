@@ -115,7 +115,7 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
 def test_a_cause_shows_its_cells_its_contrasts_and_its_commands(page: Chrome, report: Path) -> None:
     visit(page, report, "#/causes")
     assert texts(page, "main h2") == ["demo-torch2.8-malloc-release 2 failing cells, 1 kernel, the fallback"]
-    assert texts(page, ".cause summary") == ["1 the fallback 1 overload", "1 masked_fill_ 1 overload"]
+    assert texts(page, ".cause summary") == ["1 the fallback (SIGSEGV) 1 overload", "1 masked_fill_ 1 overload"]
     shown = texts(page, ".cause:last-child")[0]
     assert f"Example F {CELL}#opinfo.masked_fill.3@self" in shown
     assert [t.removesuffix(" copy") for t in texts(page, ".cause:last-child pre.command")] == [
@@ -149,7 +149,7 @@ def test_a_cause_has_an_address_and_the_keyboard_leads_to_it(page: Chrome, repor
     assert texts(page, ".cause[open] summary code") == ["masked_fill_"]
     press(page, "j", Keys.ENTER)
     wait(page, "return location.hash.startsWith('#/causes/the%20fallback') && document.querySelector('.cause')")
-    assert texts(page, ".cause[open] summary code") == ["the fallback"]
+    assert texts(page, ".cause[open] summary code") == ["the fallback (SIGSEGV)"]
     visit(page, report, "#/causes/no_such")
     assert "no_such is no cause here." in texts(page, "main p")
     visit(page, report, "#/causes?lane=demo-torch2.13-malloc-release")
