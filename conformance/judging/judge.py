@@ -128,9 +128,15 @@ class Judge:
         return self._context.on_device(op, case.cell.overload, case.variant, self._backend)
 
     def reference_is_sound(self, case: Case) -> bool:
-        """Whether CPU alone, called as the context calls it, gives the same bits whatever memory holds."""
-        self._prepare(case)
-        return self.reference.is_sound(case)
+        """Whether CPU alone, called as the context calls it, gives the same bits whatever memory holds.
+
+        The calls before that of the case are asked as well: CPU must survive what a device has to survive.
+        """
+        for one in (*case.before, case):
+            self._prepare(one)
+            if not self.reference.is_sound(one):
+                return False
+        return True
 
     def differs(self, case: Case) -> bool:
         """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 
 import torch
@@ -163,15 +164,23 @@ def test_a_case_is_skipped_if_cpu_reads_behind_its_arguments() -> None:
     assert (found.skipped, found.tainted) == (UNSOUND, True)
 
 
-def test_cpu_alone_is_sound_if_it_reads_its_arguments_alone() -> None:
-    def alone(right: Callable[..., torch.Tensor]) -> Judge:
-        device = Capabilities(Device(), "hand")
-        return Judge(Twins(value_of), device, lambda x, _: right(x), Route.NATIVE, Criteria(OpFacts("misc")), 20)
+def alone(right: Callable[..., torch.Tensor]) -> Judge:
+    device = Capabilities(Device(), "hand")
+    return Judge(Twins(value_of), device, lambda x, _: right(x), Route.NATIVE, Criteria(OpFacts("misc")), 20)
 
+
+def test_cpu_alone_is_sound_if_it_reads_its_arguments_alone() -> None:
     calls = count()
     assert alone(torch.neg).reference_is_sound(case_of())
     assert not alone(lambda x: x + 1 if behind(x) == 1.0 else x + 2).reference_is_sound(case_of())
     assert not alone(lambda x: x + next(calls)).reference_is_sound(case_of())
+
+
+def test_cpu_alone_is_asked_for_the_calls_before_that_of_a_case_too() -> None:
+    calls = count()
+    of_vectors = alone(lambda x: x + next(calls) if x.dim() == 1 else x.neg())
+    assert of_vectors.reference_is_sound(case_of())
+    assert not of_vectors.reference_is_sound(replace(case_of(), before=(case_of(shape=(6,)),)))
 
 
 def test_a_doubtful_layout_is_skipped_even_if_the_device_agrees() -> None:
