@@ -2,7 +2,8 @@
 
 Not every CPU kernel checks that batches agree: results have to be those for the tensor expanded to all batches.
 A kernel that steps through such a tensor with the batches of another one gives the first batch right. Recorded batches
-are equal, and sizes that are equal change together.
+are equal, and sizes that are equal change together. A matrix counts as a batch of rows. One row may be longer than a
+tile, as the bias of a layer is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from conformance.inventory import Overload
 _SOURCES = 3  # samples with batches that are varied
 _TENSORS = 3  # of a sample, one after the other
 _LEAST_RANK = 2
+# Sizes past a tile, of which the first or the second dimension that can change has the larger one.
+_LARGE = ((1031, 5, 3, 2, 2), (5, 1031, 3, 2, 2))
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -48,6 +51,16 @@ def _broadcast(maker: Maker, trials: Trials, source: Sample) -> Iterator[Sample]
                 sample, turns.first, slot.index, slot.shape
             ):
                 yield from turns.counted(maker.stored(sample, f"{slot.name}.batch={name}", turns.dtypes()))
+                yield from _enlarged(maker, turns, sample, f"{slot.name}.batch={name}")
+
+
+def _enlarged(maker: Maker, turns: Turns, sample: Sample, name: str) -> Iterator[Sample]:
+    """Yield the sample with sizes past a tile, one dimension after the other."""
+    groups = maker.groups(sample, turns.first)
+    for sizes in _LARGE:
+        change = {place: n for group, n in zip(groups, sizes, strict=False) for place in group.places}
+        spelled = "x".join(map(str, sizes[: len(groups)]))
+        yield from turns.counted(maker.made(sample, change, f"{name}.all={spelled}", turns.dtypes()))
 
 
 def _of_batches(sample: Sample) -> list[TensorSlot]:
