@@ -127,7 +127,7 @@ ASKED: dict[str, Asked] = {
 
 #: Names without an index, and those of the functions above that mean the current device then.
 KINDS: dict[str, Callable[[str], Any]] = {"name": str, "device": torch.device}
-OF_CURRENT = (
+BY_KIND = (
     "Stream", "current_stream", "memory_allocated", "reset_peak_memory_stats", "get_rng_state", "torch.ones", "to",
 )  # fmt: skip
 
@@ -203,7 +203,7 @@ def current_device_by_its_kind(device: str) -> Results:
             return asked(kind, form(kind))
 
     return held(device, {
-        f"{name}_by_{form}": partial(holds, ASKED[name], made) for name in OF_CURRENT for form, made in KINDS.items()
+        f"{name}_by_{form}": partial(holds, ASKED[name], made) for name in BY_KIND for form, made in KINDS.items()
     })  # fmt: skip
 
 
