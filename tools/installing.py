@@ -131,8 +131,6 @@ def build_wheel(
     variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(CPUS), **index_variables(session)}
     if shutil.which("ccache") and "CMAKE_CXX_COMPILER_LAUNCHER" not in os.environ:
         variables["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
-    # ccache then finds objects that another checkout compiled, too.
-    variables["CCACHE_BASEDIR"] = os.environ.get("CCACHE_BASEDIR", str(ROOT))
     settings = [f"build-dir={project / 'build' / tag}", *(f"{key}={value}" for key, value in build.settings)]
     given = ["--no-build-isolation", *(word for setting in settings for word in ("-C", setting)), str(project)]
     out = Path(session.create_tmp()) / "wheel"
