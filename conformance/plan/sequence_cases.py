@@ -70,13 +70,11 @@ def _of_numbers_alike(cell: CellId, plain: Sequence[Sample]) -> Iterator[Case]:
             return
 
 
-def _of_large_integers(cell: CellId, variants: Sequence[Sample]) -> Iterator[Case]:
-    """Yield calls in which a number is an integer that a double does not hold, behind the integer that it rounds to.
-
-    A number without a tensor may be the length of a result.
-    """
-    numbers: dict[tuple[int | str, ...], Sample] = {}
-    for sample in variants:
+def _of_large_integers(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
+    """Yield calls with an integer that a double does not hold, after a call with the integer that it is rounded to."""
+    numbers: dict[tuple[int | str, ...], Sample] = {}  # a sample for each argument, by where it stands
+    for sample in samples:
+        # Of an op without tensors, such a number may be the length of the result.
         if any(t.pool for t in sample.tensors):
             numbers = dict.fromkeys(_paths(sample, BEYOND_FLOAT), sample) | numbers
     for path, sample in numbers.items():

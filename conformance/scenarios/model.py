@@ -106,10 +106,15 @@ def works(device: str, primitive: str) -> bool:
     return primitive not in BROKEN_PRIMITIVES.get(device.partition(":")[0], ())
 
 
+def broken(primitive: str) -> NotOffered:
+    """Return the result of a line that needs a primitive which the bring-up gate found broken."""
+    return NotOffered(f"{primitive}, which the bring-up gate found broken")
+
+
 def needs(device: str, primitive: str) -> None:
     """Raise NotOffered if the bring-up gate found a primitive broken that the rest of a line needs."""
     if not works(device, primitive):
-        raise NotOffered(f"{primitive}, which the bring-up gate found broken")
+        raise broken(primitive)
 
 
 def conjugated(tensor: torch.Tensor) -> torch.Tensor:

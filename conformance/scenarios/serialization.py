@@ -19,7 +19,7 @@ import torch
 
 from conformance.scenarios import patience
 from conformance.scenarios.asking import accelerator, another, held
-from conformance.scenarios.model import NotOffered, Results, conjugated, first_line, offered, reloaded, scenario
+from conformance.scenarios.model import NotOffered, Results, broken, conjugated, first_line, offered, reloaded, scenario
 
 SECONDS = 120.0  # that a new process may take, most of which go to importing torch
 #: What torch reads: by default it imports installed backends.
@@ -68,7 +68,7 @@ def _kept(
     results: Results = {name: after[name].detach().resolve_conj().cpu().contiguous().clone() for name in before}
     results |= {f"{name}_facts": _facts(before[name], after[name], place) for name in before}
     if "conjugated" not in before:
-        results["conjugated"] = NotOffered("conjugate, which the bring-up gate found broken")
+        results["conjugated"] = broken("conjugate")
     after["dense"][2] = 100.0  # seen by the views of the storage
     results["shared"] = torch.stack([after["transposed"][2, 0], after["expanded"][3]]).cpu()
     return results

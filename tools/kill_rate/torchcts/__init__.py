@@ -1,6 +1,6 @@
 """TorchCTS, which pytest collects in this process with TorchCTS's own hooks. An item is one of its tests.
 
-``manifest.py`` beside this file tells TorchCTS what the device can do; ``pytest.ini`` keeps pytest from reading the
+``manifest.py`` beside this file tells TorchCTS what the device supports; ``pytest.ini`` keeps pytest from reading the
 configuration of this project.
 """
 
@@ -51,16 +51,8 @@ def collect(backend: Capabilities, use: Use) -> int:
 
 def _arguments(package: Path, device: str) -> list[str]:
     here = Path(__file__).parent
-    place = [
-        "-c",
-        str(here / "pytest.ini"),
-        "--rootdir",
-        str(package.parent),
-        "-p",
-        "no:cacheprovider",
-        "--assert",
-        "plain",
-    ]
+    place = ["-c", str(here / "pytest.ini"), "--rootdir", str(package.parent), "-p", "no:cacheprovider"]
+    place += ["--assert", "plain"]
     suites = [str(path) for path in sorted(package.iterdir()) if path.name != LEFT_OUT and [*path.glob("test_*.py")]]
     # Each test has a child process already, in which it may crash.
     isolation = ["--known-segfault-policy", "off", "--adaptive-isolation", "off"]

@@ -1,6 +1,6 @@
-"""What TorchCTS is told of the device: its broadest template, all levels and capabilities, and the facts of the device.
+"""The manifest in which TorchCTS looks up what a device supports. This one names all features but ``torch.compile``.
 
-A capability that the device lacks costs no more than false alarms, whose tests are left out of the search.
+Tests of a feature that the device does not have fail without a fault, too, so the search leaves them out.
 """
 
 from __future__ import annotations
