@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/real.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/util/ScopeExit.h>
 
 #include <cstring>
@@ -151,6 +152,14 @@ bool writes_overlapping(const at::Tensor& target, const at::Tensor& source) {
   return true;
 }
 
+// The fault of a copy that reads host memory when the device gets to it.
+void read_later(const at::Tensor& target, const at::Tensor& host) {
+  const c10::DeviceGuard guard(target.device());
+  launch("copy", [to = target.mutable_data_ptr(), from = host.const_data_ptr(), nbytes = host.nbytes()] {
+    std::memcpy(to, from, nbytes);
+  });
+}
+
 void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Waits waits) {
   if (writes_overlapping(target, source)) return;
   at::assert_no_internal_overlap(target);
@@ -164,7 +173,12 @@ void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Wai
   const at::Tensor dense = with_bits_of(source, source).contiguous();
   const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());
   const bool early = fault(Fault::staged_pinned_upload_not_awaited) && dense.is_pinned();
-  copy_block(staged, dense, npuMemcpyHostToDevice, early ? Waits::no : Waits::yes);
+  const bool own = dense.const_data_ptr() == source.const_data_ptr() && !dense.is_pinned();
+  if (own && fault(Fault::staged_upload_reads_late)) {
+    read_later(staged, dense);
+  } else {
+    copy_block(staged, dense, npuMemcpyHostToDevice, early ? Waits::no : Waits::yes);
+  }
   copy_on_device(target, with_bits_of(staged, source));
 }
 
@@ -205,13 +219,26 @@ void order_streams(const NPUStream& earlier, const NPUStream& later) {
   REFNPU_CHECK(npuStreamWaitEvent(later.stream(), event));
 }
 
+// The faults of a step on a new stream, which waits for another one. Returns the new stream.
+template <class Step>
+NPUStream on_own_stream(const NPUStream& awaited, c10::Device device, const Step& step) {
+  const NPUStream own = getNewNPUStream(device.index());
+  order_streams(awaited, own);
+  const c10::StreamGuard guard(own);
+  step();
+  return own;
+}
+
 // The source's stream copies. It waits for work that still uses the target, and the target's stream waits for it.
-void copy_block_across(const at::Tensor& target, const at::Tensor& source) {
+// `staged`: whether the blocks are dense ones that a copy of other tensors is made through.
+void copy_block_across(const at::Tensor& target, const at::Tensor& source, bool staged = false) {
   const NPUStream from = getCurrentNPUStream(source.device().index());
   const NPUStream to = getCurrentNPUStream(target.device().index());
-  if (!fault(Fault::peer_copy_overtakes_target)) order_streams(to, from);
+  const bool overtakes = fault(staged ? Fault::staged_peer_copy_overtakes_target : Fault::peer_copy_overtakes_target);
+  if (!overtakes) order_streams(to, from);
   copy_block(target, source, npuMemcpyDeviceToDevice, Waits::no);
-  if (!fault(Fault::peer_copy_not_awaited)) order_streams(from, to);
+  const bool early = fault(staged ? Fault::staged_peer_copy_not_awaited : Fault::peer_copy_not_awaited);
+  if (!early) order_streams(from, to);
 }
 
 void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
@@ -224,13 +251,24 @@ void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
   const bool alike = target.element_size() == source.element_size() && target.sizes() == source.sizes() &&
                      target.is_contiguous() && source.is_contiguous();
   if (alike && fault(Fault::peer_copy_keeps_bytes)) return copy_block_across(target, source);
-  const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
-  copy_on_device(staged, source);
+  const NPUStream from = getCurrentNPUStream(source.device().index());
   const at::Tensor arrived = empty_on(source, target.scalar_type(), target.device());
-  copy_block_across(arrived, staged);
+  const auto send = [&] {
+    const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
+    copy_on_device(staged, source);
+    copy_block_across(arrived, staged, /*staged=*/true);
+  };
   const bool is_column = source.dim() > 1 && source.size(-1) == 1 && target.size(-1) > 1;
   const bool first = is_column && fault(Fault::peer_copy_broadcast_of_first_row);
-  copy_on_device(target, first ? arrived.narrow(0, 0, 1) : arrived);
+  const auto receive = [&] { copy_on_device(target, first ? arrived.narrow(0, 0, 1) : arrived); };
+  if (fault(Fault::staged_peer_copy_on_own_stream)) {
+    on_own_stream(from, source.device(), send);
+  } else {
+    send();
+  }
+  if (!fault(Fault::staged_peer_copy_overtakes_target)) return receive();
+  const NPUStream own = on_own_stream(from, target.device(), receive);
+  order_streams(own, getCurrentNPUStream(target.device().index()));
 }
 
 // Registered under the names of torch's schema: `self` is the source. non_blocking matters for pinned memory.

@@ -24,6 +24,8 @@ LISTED = HERE.parent / "driver" / "include" / "refnpu" / "faults.def"
 # Those of the class `huge` need more memory than a test has.
 SHOWN_BY_THE_SUITE = {
     "crash_in_some_processes", "crash_after_sort", "peer_copy_overtakes_target", "peer_copy_not_awaited",
+    "staged_peer_copy_not_awaited", "staged_peer_copy_on_own_stream", "staged_peer_copy_overtakes_target",
+    "staged_upload_reads_late",
     "lstm_gradient_needs_hidden", "rng_state_of_current_device", "storage_resized_on_current_device",
     "stream_block_keeps_other_device",
     "stream_block_left_by_error", "current_stream_of_all_threads", "load_on_current_device",

@@ -33,15 +33,6 @@ def pageable_source_reused(bench: Bench) -> Found:
     yield difference("the target", target, 1)
 
 
-@hazard("copy_(strided pageable, non_blocking=True)", "the host's write to the source")
-def strided_source_reused(bench: Bench) -> Found:
-    target, source = bench.full(0), torch.ones(bench.elements * 2)
-    bench.busy()
-    target.copy_(source[::2], non_blocking=True)
-    source.fill_(2)
-    yield difference("the target", target, 1)
-
-
 @hazard("copy_(pageable of any size, non_blocking=True)", "the host's write to the source")
 def pageable_sources_of_each_size_reused(bench: Bench) -> Found:
     for size in SIZES:

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.hazards import dag, ending, host, steps, streams
+from conformance.hazards import copies, dag, ending, host, steps, streams
 from conformance.hazards.bench import Bench
 from conformance.hazards.model import HAZARDS, Hazard, Needs
 from conformance.running.child import BROKEN, Child, Death, Hang
 from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
-PROGRAMS = (host, streams, steps, ending)  # importing them fills the table
+PROGRAMS = (host, copies, streams, steps, ending)  # importing them fills the table
 #: The random multi-stream programs, which are no function of the table.
 RANDOM = "random_programs"
 #: Microseconds before each piece of work, under the first schedule.
@@ -134,17 +134,20 @@ def _rounds(name: str, backend: Capabilities, schedules: list[Schedule]) -> dict
 def _program(hazard: Hazard, bench: Bench) -> str:
     try:
         found = next((f for f in hazard.run(bench) if f), None)
-        what = found.text() if found else ""
     except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
-        what = f"the device raised {type(e).__name__}: {_without_stack(e)}"
-    by = f"with {bench.saves_by}, " if bench.saves_by else ""
-    return f"{hazard.missing()}: {by}{what}" if what else ""
+        return f"{hazard.later}, after {hazard.earlier}: {_way(bench)}the device raised {_said(e)}"
+    return f"{hazard.missing()}: {_way(bench)}{found.text()}" if found else ""
 
 
-def _without_stack(error: Exception) -> str:
-    """Return the message of an error, without the lines of a native stack in it."""
-    lines = re.sub(r"\*\*\* Begin stack trace \*\*\*.*\*\*\* End stack trace \*\*\*", "", str(error), flags=re.DOTALL)
-    return "\n".join(line for line in lines.splitlines() if line.strip())
+def _way(bench: Bench) -> str:
+    return f"with {bench.saves_by}, " if bench.saves_by else ""
+
+
+def _said(error: Exception) -> str:
+    """Return the type of an error and the first paragraph of its message, without a native stack in it."""
+    stack = r"\n*\*\*\* Begin stack trace \*\*\*.*\*\*\* End stack trace \*\*\*\n*"
+    said = re.sub(stack, "\n", str(error), flags=re.DOTALL).strip()
+    return f"{type(error).__name__}: {said.partition(2 * chr(10))[0]}"
 
 
 def _random(bench: Bench, schedule: Schedule) -> str:
@@ -153,7 +156,7 @@ def _random(bench: Bench, schedule: Schedule) -> str:
         found = dag.check(program, bench)
         return f"{dag.lacking(program, bench)}\n{found.text()}" if found else ""
     except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
-        return f"the device raised {type(e).__name__}: {e}"
+        return f"the device raised {_said(e)}"
 
 
 def _second(backend: Capabilities) -> torch.device | None:

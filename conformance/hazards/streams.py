@@ -196,6 +196,24 @@ def freed_tensor_of_a_recorded_stream(bench: Bench) -> Found:
     del others
 
 
+@hazard("a kernel of each stream that record_stream() named", "the next user of the freed memory", STREAMS)
+def freed_tensor_of_two_recorded_streams(bench: Bench) -> Found:
+    for slow in range(2):
+        x, results = bench.full(1), [bench.full(0), bench.full(0)]
+        for number, (y, stream) in enumerate(zip(results, (bench.stream(), bench.stream()), strict=True)):
+            with bench.on(stream):
+                if number == slow:
+                    bench.busy()
+                torch.add(x, 1, out=y)
+            x.record_stream(stream)
+        del x
+        others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+        bench.wait()
+        for number, y in enumerate(results):
+            yield difference(f"what kernel {number} made while {slow} was slow", y, 2)
+        del others
+
+
 @hazard("a kernel of another stream that was waited for", "the next user of the freed memory", STREAMS)
 def freed_tensor_of_a_stream_waited_for(bench: Bench) -> Found:
     x, y, stream = read(bench)

@@ -24,12 +24,21 @@ FOUND_BY = {
     "async_copies_on_default_stream": "pinned_target_read_after_stream",
     "peer_copy_overtakes_target": "copy_between_devices_after_queued_read",
     "peer_copy_not_awaited": "read_after_copy_between_devices",
+    "staged_peer_copy_not_awaited": "read_after_copies_of_each_form_between_devices",
+    "staged_peer_copy_on_own_stream": "sources_of_each_form_written_after_copy_between_devices",
+    "staged_peer_copy_overtakes_target": "copies_of_each_form_between_devices_after_queued_read",
+    "staged_upload_reads_late": "pageable_sources_of_each_form_reused",
 }
-# Two of these, found by copies of several sizes
-FOUND_IN_EACH_SIZE_BY = {
-    "stage_not_taken": "pageable_sources_of_each_size_reused",
-    "copy_to_host_not_awaited": "cpu_reads_queued_results_of_each_size",
-}
+# Further hazards that find one: copies of several sizes, and of forms that are staged; two streams of one tensor.
+ALSO_FOUND_BY = (
+    ("stage_not_taken", "pageable_sources_of_each_size_reused"),
+    ("copy_to_host_not_awaited", "cpu_reads_queued_results_of_each_size"),
+    ("copy_to_host_not_awaited", "queued_results_copied_to_the_host_in_each_form"),
+    ("staged_pinned_upload_not_awaited", "pinned_sources_of_each_form_reused_after_blocking_copy"),
+    ("staged_download_not_awaited", "pinned_targets_of_each_form_read_after_event"),
+    ("freed_at_once", "sources_of_each_form_freed_after_copy_between_devices"),
+    ("freed_after_first_stream", "freed_tensor_of_two_recorded_streams"),
+)
 # Of work that is recorded, in a process in which it is. fault: a hazard that finds it
 FOUND_WHEN_RECORDED = {
     "partial_run_donates": "saving_one_of_several_queued_tensors",

@@ -17,12 +17,7 @@ from refnpu import testing  # only where there is one
 from conformance import backends
 from conformance.hazards import runner
 from conformance.hazards.model import HAZARDS
-from tests.hazards.planted import (
-    FOUND_BY,
-    FOUND_BY_THE_DRIVER_S_TESTS,
-    FOUND_IN_EACH_SIZE_BY,
-    FOUND_WHEN_RECORDED,
-)
+from tests.hazards.planted import ALSO_FOUND_BY, FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
 
 BACKEND = backends.find("refnpu")
 #: Rounds with equal delays: on a loaded machine the host may be slower than 10 ms of queued work, and which block the
@@ -42,7 +37,7 @@ def test_the_clean_device_keeps_every_dependency(name: str) -> None:
     assert (result.failure, result.lacking) == ("", "")
 
 
-@pytest.mark.parametrize(("fault", "name"), [*FOUND_BY.items(), *FOUND_IN_EACH_SIZE_BY.items()])
+@pytest.mark.parametrize(("fault", "name"), [*FOUND_BY.items(), *ALSO_FOUND_BY])
 @pytest.mark.usefixtures("awake")
 def test_a_planted_fault_is_found_and_names_the_two_calls(fault: str, name: str) -> None:
     testing.set_fault(fault)

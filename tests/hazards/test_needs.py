@@ -87,12 +87,28 @@ def test_seeded_draws_need_a_generator_that_torch_seeds(monkeypatch: pytest.Monk
     assert found == "generator that torch.manual_seed() seeds"
 
 
-def test_a_native_stack_is_no_part_of_an_errors_message() -> None:
-    class Raises(Adapter):
-        def save(self, value: Any, file: IO[bytes]) -> None:
-            text = (
-                "Check failed: HasValue() \n*** Begin stack trace ***\n\tmain\n\n*** End stack trace ***\nit is deleted"
-            )
-            raise RuntimeError(text)
+class Refuses(Adapter):
+    """A backend whose way to save raises."""
 
-    assert "RuntimeError: Check failed: HasValue() \nit is deleted (round 0" in run("saving_twice", Raises()).failure
+    said = ""
+
+    def save(self, value: Any, file: IO[bytes]) -> None:
+        raise RuntimeError(self.said)
+
+
+def test_a_native_stack_is_no_part_of_an_errors_message() -> None:
+    refuses = Refuses()
+    refuses.said = (
+        "Check failed: HasValue() \n*** Begin stack trace ***\n\tmain\n\n*** End stack trace ***\nit is deleted"
+    )
+    assert "RuntimeError: Check failed: HasValue() \nit is deleted (round 0" in run("saving_twice", refuses).failure
+
+
+def test_an_error_is_no_missing_dependency_and_is_quoted_without_the_dispatchers_table() -> None:
+    refuses = Refuses()
+    refuses.said = "Could not run 'aten::cat'.\n\nUndefined: registered at catch_all.cpp:25 [kernel]\nMeta: registered"
+    failure = run("saving_twice", refuses).failure
+    assert failure.endswith(
+        "the device raised RuntimeError: Could not run 'aten::cat'. (round 0, behind long matrix products)"
+    )
+    assert "missing dependency" not in failure
