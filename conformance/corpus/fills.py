@@ -130,11 +130,12 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype;
     ``halves`` makes floats between two whole numbers, and ``uniform`` floats from -2 to 2, whatever is stored.
     ``below/N`` draws integers from 0 to N - 1, the last of which is N - 1, and ``distinct/N`` different ones (``count``
-    is at most N). ``runs/N`` has all zeros, then all ones, up to N - 1. ``rows/C/N`` fills a matrix of C columns with
-    integers below N, none twice in a row or a column that is no longer than N. ``keys/C/N`` fills one of C columns with
-    ones and zeros: each row has a one, and others in one of N columns, or nowhere else for an N of 0. ``barred/C/N`` is
-    0 there, and minus infinity elsewhere. ``scaled/N`` has the stored floats in their order, those of each image of N
-    elements times 64 or 1/128, in turns.
+    is at most N). ``around/N`` names the same elements of N, every other one from the end, by a number below 0.
+    ``runs/N`` has all zeros, then all ones, up to N - 1. ``rows/C/N`` fills a matrix of C columns with integers
+    below N, none twice in a row or a column that is no longer than N. ``keys/C/N`` fills one of C columns with ones
+    and zeros: each row has a one, and others in one of N columns, or nowhere else for an N of 0. ``barred/C/N`` is
+    0 there, and minus infinity elsewhere. ``scaled/N`` has the stored floats in their order, those of each image of
+    N elements times 64 or 1/128, in turns.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -145,8 +146,11 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         drawn = _below(count, int(bound), seed)
         drawn[-1:] = int(bound) - 1  # few draws would leave out the end, where an index that was cut goes wrong
         return drawn
-    if kind == "distinct" and bound.isdigit() and count <= int(bound):
-        return mixed(int(bound), seed).sort(stable=True).indices[:count]
+    if kind in ("distinct", "around") and bound.isdigit() and count <= int(bound):
+        drawn = mixed(int(bound), seed).sort(stable=True).indices[:count]
+        if kind == "around":
+            drawn[1::2] -= int(bound)
+        return drawn
     if kind == "runs" and bound.isdigit():
         return torch.arange(count) * int(bound) // max(count, 1)
     if kind == "scaled" and bound.isdigit():

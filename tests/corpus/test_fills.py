@@ -91,6 +91,9 @@ def test_unsigned_values_are_moved_as_bytes(dtype: str, fill: str) -> None:
 
 def test_distinct_values_are_a_permutation() -> None:
     found = fills.from_stored("distinct/50", STORED, 50, 3)
+    around = fills.from_stored("around/50", STORED, 50, 3)
+    assert torch.equal(around % 50, found)
+    assert (around < 0).tolist() == 25 * [False, True]
     assert sorted(found.tolist()) == list(range(50))
     assert found.tolist() != list(range(50))
 

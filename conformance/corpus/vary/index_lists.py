@@ -171,8 +171,8 @@ def _indexed(
             return None
         if isinstance(wanted, Mask):
             return added(replace(index, name=name, shape=wanted.shape, dtype="bool", fill="hard/0", source=index.numel))
-        # Each element is named once: in what order equal indices are written is not defined.
-        fill = f"distinct/{_size(of, indices, position)}"
+        # Each element is named once: in what order equal indices are written is not defined. Some count from the end.
+        fill = f"around/{_size(of, indices, position)}"
         return added(replace(index, name=name, shape=wanted, fill=fill, source=index.numel))
 
     def changed(_: object, arg: Arg) -> Arg:

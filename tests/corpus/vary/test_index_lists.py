@@ -7,7 +7,8 @@ import torch
 
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.corpus.vary.index_lists import EQUAL, LISTS, MASKS_OF_EQUAL, ON_HOST, SHAPE, generate
-from tests.generated import made_by
+from tests.by_hand import found_by
+from tests.generated import corpus, made_by
 
 LAST_ON_HOST = ("apart_behind_last_on_host", "crossed_last_on_host")
 
@@ -48,16 +49,30 @@ def test_what_is_read_is_written_and_added_and_what_is_less_is_broadcast(overloa
     assert len(values) == 2
 
 
-def test_no_element_is_named_twice() -> None:
+def indices_of(sample: Sample) -> list[TensorSlot]:
+    return [t for t in sample.tensors if t.argument == "indices" and t.dtype == "int64"]
+
+
+def test_no_element_is_named_twice_and_every_other_one_from_the_end() -> None:
     for sample in made("index_put"):
-        indices = [t for t in sample.tensors if t.argument == "indices" and t.dtype == "int64"]
-        assert all(t.fill.startswith("distinct/") for t in indices), sample.name
-        assert all(t.numel <= int(t.fill.partition("/")[2]) for t in indices), sample.name
+        for slot in indices_of(sample):
+            size = int(slot.fill.removeprefix("around/"))
+            index = corpus().value(slot, "float32").flatten()
+            assert len(set((index % size).tolist())) == index.numel()
+            assert (index < 0).tolist() == [bool(n % 2) for n in range(index.numel())]
 
 
-def test_every_list_runs_on_cpu() -> None:
-    found = {s.name.partition("indices=")[2] for s in made("index.Tensor_out") if s.base == "float32"}
-    assert found == {*LISTS, *MASKS_OF_EQUAL, *(f"{name}_on_host" for name in ON_HOST), *LAST_ON_HOST}
+def test_a_second_index_that_is_counted_from_the_end_of_the_first_dimension_is_found() -> None:
+    right = torch.ops.aten.index.Tensor
+
+    def wrong(x: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+        of_dims = [i if i is None or i.dtype == torch.bool else i.remainder(n) for i, n in zip(indices, x.shape)]
+        given = [i for i in indices if i is not None]
+        is_wrong = len(given) > 1 and x.size(0) != x.size(1) and bool((given[1] < 0).any())
+        return right(x, of_dims).flip(0) if is_wrong else right(x, indices)
+
+    assert found_by(made("index.Tensor"), right, wrong, "float32")[1]
+    assert not found_by(made("index.Tensor"), right, right, "float32")[1]
 
 
 @pytest.mark.parametrize("overload", ["index.Tensor_out", "index_put"])
