@@ -35,6 +35,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override { return default_generator(device); }
   at::Generator getNewGenerator(c10::DeviceIndex device) const override {
+    if (fault(Fault::new_generator_copies_default)) return default_generator(device).clone();
     return make_generator(fault(Fault::generator_made_on_current_device) ? c10::DeviceIndex(-1) : device);
   }
 

@@ -222,7 +222,16 @@ def generators_are_apart(device: str) -> Results:
     torch.manual_seed(7)
     torch.rand(3, device=device, generator=one)
     results["default_generator"] = torch.tensor(_same(torch.rand(5, device=device), wanted))
+    results["new_generator"] = torch.tensor(_same(*(_drawn_by_new(device, seed) for seed in (7, 8))))
     return {**results}
+
+
+def _drawn_by_new(device: str, seed: int) -> torch.Tensor:
+    """Return what a new generator draws, and its seed, after draws of the default one with another seed."""
+    torch.manual_seed(seed)
+    torch.rand(3, device=device)
+    new = torch.Generator(device)
+    return torch.cat((torch.rand(5, device=device, generator=new).cpu(), torch.tensor([float(new.initial_seed())])))
 
 
 @scenario(exact=True)

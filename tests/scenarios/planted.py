@@ -22,6 +22,7 @@ FOUND_BY = {
     "lstm_gradient_needs_hidden": "training:one_output_of_several",
     "lstm_cell_state_clipped": "training:recurrent_states",
     "chosen_seed_is_default": "generators:seed_is_kept",
+    "new_generator_copies_default": "generators:generators_are_apart",
     "resize_keeps_first_bytes": "storages:grown_tensor_keeps_elements",
     "resize_to_zero_ignored": "storages:emptied_and_filled_again",
     "resized_nbytes_rounded": "storages:grown_storage_keeps_bytes",

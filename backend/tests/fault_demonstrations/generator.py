@@ -59,6 +59,9 @@ g = torch.Generator(d).manual_seed(3)
 drawn = [torch.empty(4, dtype=torch.float64, device=d).uniform_(generator=g) for _ in range(2)]
 result = torch.equal(*drawn)""",
     "chosen_seed_is_default": "result = len({torch.Generator(d).seed() for _ in range(3)})",
+    "new_generator_copies_default": """
+torch.manual_seed(3)
+result = torch.Generator(d).initial_seed()""",
     "bernoulli_repeats_after_65536": """
 x = torch.empty(2 * 65536, device=d).bernoulli_(0.5)
 result = torch.equal(*x.split(65536))""",
