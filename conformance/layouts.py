@@ -261,7 +261,7 @@ LAYOUTS: dict[str, str] = {
     AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride of size 1, any offset, conjugated",
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",
     "sizes_gap": "generated sizes in the first dtype, with an offset, gaps, and a tail behind the view",
-    "sizes_strided": "generated sizes, with drawn strides and offsets",
+    "sizes_strided": "generated sizes, with drawn strides and offsets; squares also with one argument transposed",
     "sizes_large": "contiguous, of native kernels: a size of 33,001 beside sizes of 17, and three million elements",
     "sizes_channels_last": "generated sizes, eight or more channels innermost: with an offset, and sliced from more",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",

@@ -15,6 +15,8 @@ from conformance.ops import facts
 from conformance.plan.case import Case, contiguous, movable, placed, put, slot_dtype
 from conformance.vocabulary import CellId
 
+# The layout of generated sizes of which the strides are drawn.
+SIZES_STRIDED = "sizes_strided"
 # Layouts that change the size of what they fall on.
 RESHAPING = frozenset({"zero_size", "zero_dim"})
 # The variants of arguments with their channels innermost that are not dense in a storage of their own.
@@ -194,6 +196,8 @@ def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     layout = GENERATED[cell.layout][1]
     if layout == AS_STRIDED:
         yield from as_strided(cell, sample)
+        if cell.layout == SIZES_STRIDED:
+            yield from _one_turned(cell, sample)
         return
     if layout == CHANNEL_SLICE:
         yield from _in_channels(cell, sample)
@@ -203,6 +207,16 @@ def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
         yield Case(cell, sample, "", put(sample, moved))
     if cell.layout == "values":
         yield from _hard_aliased(cell, sample)
+
+
+def _one_turned(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """Square matrices: those of one argument lie along their columns, and those of the others along their rows.
+
+    A kernel that takes the strides of one argument for those of another stays within all of them.
+    """
+    square = [s for s in movable(sample) if len(s.shape) > 1 and s.shape[-1] == s.shape[-2] > 1 and s.numel]
+    for slot in square[:SINGLES] if len(square) > 1 else ():
+        yield Case(cell, sample, slot.name, put(sample, {slot.index: _turned(slot)}))
 
 
 def _in_channels(cell: CellId, sample: Sample) -> Iterator[Case]:

@@ -54,6 +54,31 @@ def hard(name: str, fill: str = "hard/0", other: tuple[int, ...] = (16, 5)) -> S
     return Sample(name, "equal", "float32", ("float32",), (first, second), (), (first, second), False, "values")
 
 
+def added(shape: tuple[int, ...], other: tuple[int, ...]) -> Sample:
+    """A sample of two arguments of generated sizes, and an ``out=`` as large as the first one."""
+    one, two = (
+        TensorSlot(n, "ab"[n], (shape, other)[n], None, False, "float32", 0, fill="jitter", source=12) for n in range(2)
+    )
+    out = TensorSlot(2, "out", shape, None, True, "", 0)
+    return Sample(
+        "opinfo.add.1.all", "add.out", "float32", ("float32",), (one, two), (), (one, two, out), False, "sizes"
+    )
+
+
+def test_of_square_matrices_each_argument_alone_lies_along_its_columns() -> None:
+    cell = CellId("pointwise_binary", "add.out", "float32", "sizes_strided")
+    drawn, *turned = cases(cell, [added((2, 37, 37), (37, 37))])
+    assert drawn.variant == "draw"
+    strides = {case.variant: [p.stride for p in case.placements] for case in turned}
+    assert strides == {
+        "a": [(1369, 1, 37), (37, 1), (1369, 37, 1)],
+        "b": [(1369, 37, 1), (1, 37), (1369, 37, 1)],
+        "out": [(1369, 37, 1), (37, 1), (1369, 1, 37)],
+    }
+    assert [c.variant for c in cases(cell, [added((2, 36, 37), (36, 37))])] == ["draw"]
+    assert [c.variant for c in cases(replace(cell, layout="sizes_gap"), [added((37, 37), (37, 37))])] == [""]
+
+
 def test_an_argument_with_all_hard_values_is_given_as_another_one_too() -> None:
     cell = CellId("pointwise_binary", "equal", "float32", "values")
     plain, same = cases(cell, [hard("opinfo.equal.1.hard=self")])

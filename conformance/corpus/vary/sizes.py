@@ -42,8 +42,11 @@ OF_BOOLS = (33, 1025, 4097, 65537)
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
 )  # fmt: skip
-# Several dimensions at once, last of equal sizes: what belongs to one of them cannot be told by its size.
-TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 523, 1, 1, 1), (7, 7, 7, 7, 7))
+# Several dimensions at once, last of equal sizes, also past a tile: what belongs to one cannot be told by its size.
+TOGETHER = (
+    (67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 523, 1, 1, 1), (7, 7, 7, 7, 7),
+    (37, 37, 37, 7, 7),
+)  # fmt: skip
 # Orders of the values of the largest sample, by which what is searched for lies at its end.
 ORDERS = ("ascending", "descending")
 LARGE = 4000  # beside a size above, the other free sizes are 2
