@@ -68,6 +68,18 @@ def saving_one_of_several_queued_tensors(bench: Bench) -> Found:
     yield difference("the saved tensor", t1, 3)
 
 
+@saving("a queued kernel that reads the old value in several arguments", "the save of the new value and the step")
+def saving_a_tensor_that_a_queued_kernel_reads_twice(bench: Bench) -> Found:
+    x = bench.full(3)
+    bench.busy()
+    square, neighbours = x * x, x[1:] - x[:-1] * 2
+    x.add_(1)
+    yield difference("the stored tensor", stored(bench, x), 4)
+    bench.step()
+    yield difference("the square of the old values", square, 9)
+    yield difference("what two views made of the old values", neighbours, -3)
+
+
 @saving("the queued kernels that make its inputs", "the save")
 def saving_a_result_of_queued_results(bench: Bench) -> Found:
     x = bench.full(1)

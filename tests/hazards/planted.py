@@ -42,6 +42,7 @@ ALSO_FOUND_BY = (
 # Of work that is recorded, in a process in which it is. fault: a hazard that finds it
 FOUND_WHEN_RECORDED = {
     "partial_run_donates": "saving_one_of_several_queued_tensors",
+    "partial_run_keeps_first_argument": "saving_a_tensor_that_a_queued_kernel_reads_twice",
     "partial_run_keeps_first_bytes": "saving_twice",
     "partial_run_forgets_inputs": "saving_a_result_of_queued_results",
     "partial_run_misses_views": "saving_the_base_of_a_written_view",

@@ -72,7 +72,10 @@ void Uses::keep(const Block& block) {
     std::memcpy(copy, block.start,
                 fault(Fault::partial_run_keeps_first_bytes) ? std::min<size_t>(block.size, 64) : block.size);
   }
-  for (char** place : found->places) *place = copy + (*place - block.start);
+  for (char** place : found->places) {
+    *place = copy + (*place - block.start);
+    if (fault(Fault::partial_run_keeps_first_argument)) break;
+  }
   kept_.push_back(std::move(bytes));
   uses_.erase(found);
 }
