@@ -231,6 +231,11 @@ at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t off
     at::native::checkSetStorage(self, std::move(source), offset, size, stride);
   }
   self.unsafeGetTensorImpl()->set_storage_offset(offset);
+  if (fault(Fault::set_leaves_storage_small)) {
+    const at::DimVector dense = c10::contiguous_strides(size);
+    self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride.data() ? stride : at::IntArrayRef(dense));
+    return self;
+  }
   restride(self, size, stride.data() ? at::OptionalIntArrayRef(stride) : std::nullopt);
   return self;
 }

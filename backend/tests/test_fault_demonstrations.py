@@ -34,7 +34,7 @@ SHOWN_BY_THE_SUITE = {
     "event_blocks_current_stream", "event_time_of_recording", "current_device_synchronized",
     "gradients_on_default_stream", "group_reads_default_stream", "freed_after_first_stream",
     "freed_after_current_stream", "pinned_view_use_forgotten", "partial_run_passes_barriers",
-    "partial_run_keeps_first_argument",
+    "partial_run_keeps_first_argument", "current_stream_not_recorded",
     "written_argument_counts_as_read", "query_starts_no_recorded_work",
     "softmax_on_first_device", "second_device_sums_on_default_stream", "cat_on_default_stream",
     "fallback_reads_default_stream",

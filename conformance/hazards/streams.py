@@ -196,6 +196,31 @@ def freed_tensor_of_a_recorded_stream(bench: Bench) -> Found:
     del others
 
 
+@hazard("a kernel of the current stream, which record_stream() named", "the next user of the freed memory", STREAMS)
+def freed_tensor_of_the_recorded_current_stream(bench: Bench) -> Found:
+    x, y, stream = bench.full(1), bench.full(0), bench.stream()
+    with bench.on(stream):
+        bench.busy()
+        x.record_stream(bench.current())
+        torch.add(x, 1, out=y)
+    del x
+    others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+    bench.wait()
+    yield difference("what the kernel made", y, 2)
+    del others
+
+
+@hazard("a kernel of the stream that record_stream() named", "resize_() and the next user of the memory", STREAMS)
+def storage_grown_while_a_recorded_stream_reads_it(bench: Bench) -> Found:
+    x, y, stream = read(bench)
+    x.record_stream(stream)
+    x.resize_(bench.elements * 2)
+    others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+    bench.wait()
+    yield difference("what the kernel made", y, 2)
+    del others
+
+
 @hazard("a kernel of each stream that record_stream() named", "the next user of the freed memory", STREAMS)
 def freed_tensor_of_two_recorded_streams(bench: Bench) -> Found:
     for slow in range(2):

@@ -167,6 +167,22 @@ def set_to_another_storage(device: str) -> Results:
     return {**results}
 
 
+@scenario(exact=True, area="memory")
+def set_beyond_the_storage(device: str) -> Results:
+    """``set_`` to sizes that reach behind a storage lets it grow; all tensors in it see the bytes that it had."""
+    results: Results = {}
+    forms = {"sizes": (0, (9,), (1,)), "offset": (4, (5,), (1,)), "strides": (1, (3, 2), (4, 1))}
+    for name, form in forms.items():
+        source = _values(6, torch.float32, device)
+        tensor = torch.empty(0, device=device).set_(source.untyped_storage(), *form)
+        results[f"{name}_bytes"] = torch.tensor([t.untyped_storage().nbytes() for t in (source, tensor)])
+        results[f"{name}_kept"] = source.clone()
+        tensor.fill_(100)
+        results[name] = tensor.clone()
+        results[f"{name}_source"] = source.clone()
+    return results
+
+
 @scenario(exact=True, area="memory", accelerators=True)
 def storages_of_other_devices(device: str) -> Results:
     """A tensor takes no storage of another device: ``set_`` raises an error, for the host's and a second device's."""

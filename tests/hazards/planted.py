@@ -8,6 +8,7 @@ FOUND_BY = {
     "pinned_copy_not_awaited": "pinned_target_read_after_blocking_copy",
     "freed_at_once": "freed_tensor_taken_by_another_stream",
     "recorded_streams_forgotten": "freed_tensor_of_a_recorded_stream",
+    "current_stream_not_recorded": "freed_tensor_of_the_recorded_current_stream",
     "pinned_freed_at_once": "pinned_source_freed",
     "wait_event_ignored": "read_after_wait_event",
     "wait_event_of_other_device_ignored": "wait_for_event_of_another_device",
@@ -38,6 +39,7 @@ ALSO_FOUND_BY = (
     ("staged_download_not_awaited", "pinned_targets_of_each_form_read_after_event"),
     ("freed_at_once", "sources_of_each_form_freed_after_copy_between_devices"),
     ("freed_after_first_stream", "freed_tensor_of_two_recorded_streams"),
+    ("recorded_streams_forgotten", "storage_grown_while_a_recorded_stream_reads_it"),
 )
 # Of work that is recorded, in a process in which it is. fault: a hazard that finds it
 FOUND_WHEN_RECORDED = {

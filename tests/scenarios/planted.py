@@ -98,6 +98,7 @@ FOUND_BY = {
     "profiler_tells_first_device": "profiling:devices_of_kernels",
     "set_storage_keeps_offset": "storages:set_to_another_storage",
     "set_of_nothing_on_first_device": "storages:set_to_another_storage",
+    "set_leaves_storage_small": "storages:set_beyond_the_storage",
     "fallback_mixes_devices": "operands:operands_of_two_devices",
     "upload_to_double_through_float": "transfers:numbers_converted",
     "transposing_copy_skips_corner": "transfers:turned_within_the_device",

@@ -263,6 +263,8 @@ npuError_t npuRecordStream(void* pointer, npuStream_t stream) {
     return fail(npuErrorUntrackedPointer,
                 "npuRecordStream: " + hex(pointer) + " is in no live block; " + table().nearest(pointer));
   }
+  const bool current = block->device >= 0 && stream == current_stream(block->device);
+  if (current && refnpu::fault(refnpu::Fault::current_stream_not_recorded)) return npuSuccess;
   record_use(*block, stream);
   return npuSuccess;
 }

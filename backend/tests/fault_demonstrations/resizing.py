@@ -25,6 +25,9 @@ result = torch.neg(torch.ones(3, device=d), out=out).storage_offset()""",
 result = torch.ones(2, device=d)[1:].set_(torch.arange(4.0, device=d).untyped_storage())""",
     "set_of_nothing_on_first_device": """
 result = raised(torch.ones(1, device=torch.device(d, 1 if d == "npu" else None)).set_)""",
+    "set_leaves_storage_small": """
+storage = torch.ones(2, device=d).untyped_storage()
+result = torch.empty(0, device=d).set_(storage, 0, (4,)).untyped_storage().nbytes()""",
     "resized_on_other_device_keeps_nothing": """
 result = torch.arange(1.0, 5.0, device=torch.device(d, 1 if d == "npu" else None))
 result.untyped_storage().resize_(64)""",
