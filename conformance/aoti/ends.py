@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from conformance.aoti.model import Advice, Api, Axis, Call, Differing, End, Ended, Finding, Observed
+from conformance.support.lines import first_line
 
 # Torch's own words: a check of an input, and the number of inputs. The runtime numbers the inputs, and has no names.
 _NAMES_INPUT = re.compile(r"input_handles\[(\d+)\]")
@@ -59,16 +60,6 @@ def clear_line(call: Call, text: str) -> str:
 def _names_what(axis: Axis, line: str) -> bool:
     pattern = {Axis.NUMBER: _NAMES_NUMBER, Axis.LOAD: _NAMES_DEVICE}.get(axis)
     return bool(pattern and pattern.search(line))
-
-
-def first_line(text: str) -> str:
-    """Return the first line of an error that has one."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
-
-
-def last_line(text: str) -> str:
-    """Return the last line that is not empty: that of a traceback says what was raised."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 Key = tuple[Axis, str, str]

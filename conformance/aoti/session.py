@@ -17,6 +17,7 @@ from conformance.aoti.grid import grid
 from conformance.aoti.model import SWITCH, Api, Call, Ended, Input, Observed, Report, input_from
 from conformance.aoti.progress import read
 from conformance.backends import Capabilities
+from conformance.support.lines import last_line
 from conformance.support.signals import signal_name
 from conformance.triage.warm import Warm
 
@@ -177,7 +178,7 @@ def observe(job: Job, compiled: Compiled, call: Call, checked: bool, start: Star
     keys = ("phase", "eager_raised", "raised", "difference")
     seen = Observed(**{key: found[key] for key in keys if key in found}, died=died, printed=tail(log))
     if died.startswith("exit code") and seen.phase == "prepare":
-        return replace(seen, died="", raised=ends.last_line(seen.printed))
+        return replace(seen, died="", raised=last_line(seen.printed))
     return seen
 
 

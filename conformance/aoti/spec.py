@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from conformance.support.lines import error_line
 from conformance.support.suggestions import unknown
 from conformance.torch_versions import compilers
 
@@ -76,7 +77,7 @@ def inputs_from(file: Path, model: Model, device: str) -> list[torch.Tensor]:
     try:
         found = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as e:  # whatever a file that is none raises
-        raise SpecError(f"{file} cannot be loaded as tensors: {type(e).__name__}: {str(e).splitlines()[0]}") from e
+        raise SpecError(f"{file} cannot be loaded as tensors: {error_line(e)}") from e
     expected = len(model.tensors)
     if not isinstance(found, (list, tuple)) or not all(isinstance(t, torch.Tensor) for t in found):
         raise SpecError(f"{file} has a {type(found).__name__}; expected a list or tuple of {expected} tensors")

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from conformance.aoti import compare, ends
+from conformance.aoti import compare
 from conformance.aoti.kernels import (
     PRINTER,
     SAVE_FILES,
@@ -29,6 +29,7 @@ from conformance.aoti.model import SWITCH
 from conformance.aoti.progress import read
 from conformance.aoti.session import CompileError, end_of
 from conformance.backends import Capabilities
+from conformance.support.lines import first_line
 
 # A graph that is in the cache is not compiled, so its buffers would not be seen.
 _COMPILE = {PRINTER: SAVE_FILES, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
@@ -122,7 +123,7 @@ def _without_kernel(found: Mapping[str, Any]) -> tuple[Conclusion, str]:
     if found["passes"]:
         return Conclusion.PASSES, found["passes"]
     if raised := found.get("raised"):
-        return Conclusion.FAILED, ends.first_line(raised)
+        return Conclusion.FAILED, first_line(raised)
     return (Conclusion.ELSEWHERE if found["difference"] else Conclusion.NOTHING), found["difference"]
 
 

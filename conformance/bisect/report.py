@@ -10,6 +10,7 @@ from conformance.bisect.points import Point
 from conformance.bisect.record import Record
 from conformance.bisect.search import Answer, Kind, Result, Tally
 from conformance.bisect.session import found, seconds_by_point
+from conformance.support.lines import last_line
 from conformance.support.markup import block
 
 _ENDED = {
@@ -181,7 +182,7 @@ def _another(record: Record, case: str, point: int) -> str:
     if not seen:
         return ""
     last = seen[-1]
-    return last.signature.text() if last.signature else (last.output.strip().splitlines() or [""])[-1]
+    return last.signature.text() if last.signature else last_line(last.output)
 
 
 def _output(record: Record, case: str, point: int) -> str:

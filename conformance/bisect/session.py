@@ -17,6 +17,7 @@ from conformance.bisect.record import PointRecord, Record, RunRecord, shortened
 from conformance.bisect.search import Answer, Result, Search
 from conformance.bisect.signature import ProbeOutcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
+from conformance.support.lines import last_line
 from conformance.support.signals import undisturbed
 
 SETUP = 3.0  # assumed cost of preparing a point, in runs, until it is measured
@@ -193,7 +194,7 @@ def _reason(outcome: ProbeOutcome) -> str:
     """Return why an outcome is unknown."""
     if outcome.signature:
         return outcome.signature.text()
-    return (outcome.output.strip().splitlines() or ["no output"])[-1]
+    return last_line(outcome.output) or "no output"
 
 
 def seconds_by_point(record: Record) -> Mapping[int, float]:

@@ -13,6 +13,7 @@ from conformance.cluster import node
 from conformance.cluster.inbox import ATTEMPTS, Inbox, died
 from conformance.cluster.model import Begun, ClusterError, Ended, News, Order, State
 from conformance.lanes.matrix import Resources
+from conformance.support.lines import first_line
 
 LOCAL = "local"
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[^\s/]+\]):(?P<port>\d{1,5})")
@@ -129,9 +130,9 @@ class RayCluster:
         except errors.RayTaskError as e:
             if isinstance(e.cause, node.ProcessDied):
                 return Ended(State.FAILED, reason=f"{self._died(order)}; the last time: {e.cause}")
-            return Ended(State.FAILED, reason=f"the task failed: {_first_line(str(e.cause or e))}")
+            return Ended(State.FAILED, reason=f"the task failed: {first_line(str(e.cause or e))}")
         except errors.RayError as e:
-            return Ended(State.FAILED, reason=f"{self._died(order)}; Ray says: {_first_line(str(e))}")
+            return Ended(State.FAILED, reason=f"{self._died(order)}; Ray says: {first_line(str(e))}")
 
     def _died(self, order: Order) -> str:
         return died(self._ray.get(self._inbox.nodes.remote(order.key)))
@@ -172,7 +173,3 @@ def refusal(text: str) -> str:
     if "version mismatch" in line.casefold():
         return f"{line}; use the same Ray and Python here as on the cluster"
     return line
-
-
-def _first_line(text: str) -> str:
-    return next(iter(text.strip().splitlines()), "")

@@ -13,6 +13,7 @@ from conformance.doctor.probes import LackingError
 from conformance.doctor.registrations import REGISTRATIONS, Need, Registration
 from conformance.running import crash_log
 from conformance.running.child import Child, Death, Hang
+from conformance.support.lines import error_line, first_line
 from conformance.support.signals import signal_name
 
 TIMEOUT = 60.0  # seconds of a probe
@@ -45,8 +46,7 @@ def _probed(registration: Registration, backend: Capabilities) -> tuple[str, tup
         except LackingError as e:
             return {"missing": str(e), "names": e.names}
         except Exception as e:  # noqa: BLE001  # what a missing registration raises is the finding
-            first = next(iter(str(e).strip().splitlines()), "")
-            return {"missing": f"{type(e).__name__}: {first}", "names": ()}
+            return {"missing": error_line(e), "names": ()}
 
     child = Child(serve)
     try:
@@ -61,7 +61,7 @@ def _probed(registration: Registration, backend: Capabilities) -> tuple[str, tup
 def _ended(reply: Death | Hang) -> str:
     if isinstance(reply, Hang):
         return f"it did not return within {reply.seconds:g} s"
-    said = crash_log.parse(reply.log).message.partition("\n")[0]
+    said = first_line(crash_log.parse(reply.log).message)
     return ": ".join(filter(None, (f"the process died: {signal_name(reply.status)}", said)))
 
 

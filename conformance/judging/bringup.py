@@ -17,6 +17,7 @@ from conformance.judging import bits, views
 from conformance.layouts import CONJ_DTYPES, CONTEXTS, DRAWN, GENERATED
 from conformance.plan.case import Case
 from conformance.scenarios.model import BROKEN_PRIMITIVES
+from conformance.support.lines import error_line, first_line
 from conformance.torch_versions import neg_view, storage_id
 from conformance.vocabulary import CellId, Route
 
@@ -343,5 +344,5 @@ def failing(backend: Capabilities, index: int) -> str:
 
 def _said(e: Exception) -> str:
     """The first line of what an exception says, and its type unless the gate itself raised it."""
-    first = next(iter(str(e).strip().splitlines()), "")
-    return first if first and type(e) is AssertionError else f"{type(e).__name__}: {first}".removesuffix(": ")
+    is_own = type(e) is AssertionError
+    return (first_line(str(e)) if is_own else "") or error_line(e)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from conformance.ambient import Change
+from conformance.support.lines import first_line
 from conformance.vocabulary import Fact
 
 _EXACT = 1 << 53  # beyond it a reader that has doubles alone loses digits
@@ -28,7 +29,7 @@ def error(raised: BaseException | None) -> dict[str, str] | None:
     """The type of an error and the first line of its message; None for no error."""
     if raised is None:
         return None
-    return {"type": type(raised).__name__, "message": str(raised).strip().split("\n")[0]}
+    return {"type": type(raised).__name__, "message": first_line(str(raised))}
 
 
 def changed(change: Change) -> dict[str, Any]:

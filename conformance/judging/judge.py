@@ -29,7 +29,7 @@ from conformance.judging import (
 from conformance.judging.lost_device import Loss
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
-from conformance.judging.outcomes import Comparison, error_parity, first_line
+from conformance.judging.outcomes import Comparison, error_parity
 from conformance.judging.reference import OF_NUMBERS, NotJudged, Reference
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, DeviceLacks, Side, Twins, lacks_dtype
@@ -37,6 +37,7 @@ from conformance.judging.views import Unreadable, all_work, can_copy
 from conformance.plan.case import Case
 from conformance.plan.wider import dtype_on_cpu
 from conformance.records import Mismatch
+from conformance.support.lines import error_line
 from conformance.torch_versions import lacking_operator
 from conformance.vocabulary import Check, Fact, Route
 
@@ -190,7 +191,7 @@ class Judge:
         except NotJudged as e:
             return CaseResult(skipped=e.why, tainted=e.tainted)
         except DeviceLacks as e:
-            return CaseResult(skipped=f"the device has no {e.what}: {first_line(e.__cause__)}")
+            return CaseResult(skipped=f"the device has no {e.what}: {error_line(e.__cause__)}")
         except Unreadable as e:
             return CaseResult([_unreadable(e)])
         return result
@@ -322,7 +323,7 @@ class Judge:
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
         refused |= actual.error is not None and bool(dtype_on_cpu(case))  # a device need not serve what CPU does not
         if refused and not found:
-            return CaseResult(skipped=first_line(actual.error), lacks=self._lacks(case, actual.error))
+            return CaseResult(skipped=error_line(actual.error), lacks=self._lacks(case, actual.error))
         returned = expected.error is None and actual.error is None
         if expected.error is None and actual.error is not None:
             self._need_dtypes(case, expected, actual.error)

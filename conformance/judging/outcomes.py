@@ -374,12 +374,6 @@ def error_parity(expected: BaseException | None, actual: BaseException | None) -
     return Mismatch(Check.ERROR_PARITY, "", found)
 
 
-def first_line(error: BaseException | None) -> str:
-    """An error in one line."""
-    text = str(error).strip().split("\n")[0]
-    return f"{type(error).__name__}: {text}"
-
-
 def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None:
     """Return None if both storages, and how both tensors lie in them, are equal; otherwise ``got`` on the CPU.
 

@@ -18,13 +18,14 @@ from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.other_strides import OtherStrides
 from conformance.judging.other_values import LAYOUT, OtherValues
-from conformance.judging.outcomes import Comparison, first_line, nowhere
+from conformance.judging.outcomes import Comparison, nowhere
 from conformance.judging.refusals import Refusals
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.layouts import DRAWN
 from conformance.plan.case import Case
 from conformance.records import Mismatch
+from conformance.support.lines import error_line
 from conformance.torch_versions import as_composed, overload_of, tags
 from conformance.vocabulary import Check
 
@@ -90,9 +91,9 @@ class Reference:
                 self._try_in_peace(case)
             expected = (None if twice else self._with_room(case)) or self.again(case)
         except (LookupError, RuntimeError) as e:
-            raise NotJudged(f"the arguments cannot be made on CPU: {first_line(e)}") from e
+            raise NotJudged(f"the arguments cannot be made on CPU: {error_line(e)}") from e
         if oracle.cannot_serve(expected.error) or self._context.refuses(expected.error):
-            raise NotJudged(f"CPU: {first_line(expected.error)}")
+            raise NotJudged(f"CPU: {error_line(expected.error)}")
         if twice and expected.error is None:
             raise NotJudged(TWICE, tainted=True)
         if expected.error is not None and _reads_turned(case):
@@ -253,7 +254,7 @@ class Reference:
         composed = oracle.call(as_composed(self._call.op, self._comparison.device), self._twins.side(case, CPU))
         device = actual()
         if composed.error is not None or device.error is not None:
-            return first_line(composed.error) == first_line(device.error)
+            return error_line(composed.error) == error_line(device.error)
         if expected.error is None and not self._comparison.differences(expected, device, others):
             return False
         return not self._comparison.differences(composed, device, others)

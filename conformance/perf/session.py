@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from conformance.perf.model import End, Key, Limits, Machine, Record, Round, Size, Work, round_from
 from conformance.running.child import Child, Death, Hang
+from conformance.support.lines import last_line
 from conformance.support.signals import signal_name
 
 ROUNDS = 5
@@ -146,7 +147,7 @@ def _measured(case: _Case, found: dict[str, Any] | Death | Hang) -> None:
 
 def _ended(found: Death | Hang) -> tuple[End, str]:
     """Return how a child ended, and the last line that it wrote."""
-    said = (found.log.strip().splitlines() or [""])[-1]
+    said = last_line(found.log)
     if isinstance(found, Hang):
         return End.TIMEOUT, f"no end after {found.seconds:g} s"
     if found.broken:

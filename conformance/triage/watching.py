@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from conformance.support.lines import last_line
 from conformance.support.signals import signal_name
 from conformance.triage import worker
 from conformance.triage.evidence import Found, LaneRun
@@ -76,7 +77,7 @@ def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
     index, op = worker.read_page(place)
     said = (place / "output").read_text(encoding="utf-8", errors="replace").strip()
     if index < 0 or status > 0:
-        return LaneRun(lane, None, 0, trouble=f"the run broke: {said.splitlines()[-1] if said else status}")
+        return LaneRun(lane, None, 0, trouble=f"the run broke: {last_line(said) or status}")
     died = "timeout" if late else signal_name(status)
     return LaneRun(lane, Found(index, op, "", said[:2000], _line_in(said), died=died), index + 1)
 

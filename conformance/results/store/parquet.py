@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.records import Observation
 from conformance.results.store.manifest import StoreError
+from conformance.support.lines import first_line
 from conformance.vocabulary import CellId, Status
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def database() -> Iterator[DuckDBPyConnection]:
     try:
         yield connection
     except duckdb.Error as e:
-        raise StoreError(f"results cannot be read: {str(e).splitlines()[0]}") from e
+        raise StoreError(f"results cannot be read: {first_line(str(e))}") from e
     finally:
         connection.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from conformance.support.lines import first_line
 from conformance.torch_versions.compiler_tools import Bisection
 from conformance.triage.compiled.model import OWN, PLAIN, Blame
 
@@ -73,7 +74,7 @@ def bisect(right: Right, tell: Callable[[str], None], own: str, of: str) -> tupl
     except _Found:
         return Blame(OWN, answers.before, of=of, runs=answers.tried), ""
     except RuntimeError as e:
-        return None, f"torch's CompilerBisector came to no result: {str(e).splitlines()[0]}"
+        return None, f"torch's CompilerBisector came to no result: {first_line(str(e))}"
     if found is None:
         return None, f"compiled again, {of} is right with every backend: the failure depends on more than that"
     backend, subsystem, number, applied = found

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.support.lines import last_line
 from conformance.support.signals import signal_name
 from conformance.triage.compiled import worker
 from conformance.triage.compiled.model import PLAIN, Kind, Run, Wrong
@@ -23,6 +24,7 @@ from conformance.triage.worker import NOT_COMPILED
 _VARIABLES = {
     "TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1",
 }  # fmt: skip
+_LONGEST_LINE = 300  # characters of what a program wrote
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,8 @@ def dead(directory: Path, status: int | None, timeout: float) -> Wrong:
     if status < 0:
         name = signal_name(status)
         return Wrong(Kind.DIED, name, name, phase=phase, graph=graph, call=call)
-    return Wrong(Kind.EXITED, f"exit code {status}: {_last_line(directory / 'output')}", str(status))
-
-
-def _last_line(output: Path) -> str:
-    lines = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else ""
+    said = (directory / "output").read_text(encoding="utf-8", errors="replace")
+    return Wrong(Kind.EXITED, f"exit code {status}: {last_line(said)[:_LONGEST_LINE]}", str(status))
 
 
 def wrong_from(facts: dict[str, Any] | None) -> Wrong | None:

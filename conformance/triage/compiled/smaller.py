@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from conformance.support.lines import error_line
 from conformance.torch_versions import compiler_tools as tools
 from conformance.triage.compiled import dump
 from conformance.triage.compiled.dump import Dump
@@ -35,7 +36,7 @@ def minified(whole: Dump, fails: Fails) -> tuple[Dump, str]:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             tools.minify(whole.graph, dump.concrete(whole.args), lambda g, i: fails(made(g, i)), keep)
     except Exception as e:  # noqa: BLE001 - torch's own code, for any graph
-        return smallest[-1], f"torch's minifier stopped: {type(e).__name__}: {(str(e).splitlines() or [''])[0]}"
+        return smallest[-1], f"torch's minifier stopped: {error_line(e)}"
     return smallest[-1], ""
 
 
