@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from conformance.support.whole_file import write_text
+
 
 class Progress:
     """What the process knows so far. The file is replaced as a whole."""
@@ -16,9 +18,7 @@ class Progress:
     def tell(self, **facts: Any) -> None:
         """Add facts, and write all of them."""
         self._facts |= facts
-        new = self._file.with_suffix(".new")
-        new.write_text(json.dumps(self._facts), encoding="utf-8")
-        new.replace(self._file)
+        write_text(self._file, json.dumps(self._facts))
 
 
 def read(file: Path) -> dict[str, Any]:

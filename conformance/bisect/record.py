@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from conformance.bisect.points import Point
 from conformance.bisect.search import Answer
 from conformance.bisect.signature import ProbeOutcome, Signature, answer
+from conformance.support.whole_file import write_text
 
 STATE = "state.json"
 _FORMAT = "op-conformance bisect"
@@ -99,10 +99,8 @@ class Record:
     def save(self, file: Path) -> None:
         """Write the file atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = file.with_suffix(f".{os.getpid()}.tmp")
         kept = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
-        scratch.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        scratch.replace(file)
+        write_text(file, json.dumps(kept, indent=1) + "\n")
 
 
 def shortened(output: str) -> str:

@@ -21,6 +21,7 @@ from conformance.corpus import codec
 from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
 from conformance.plan.case import Case
+from conformance.support.whole_file import replaced
 from conformance.vocabulary import CellId
 
 FORMAT = "1"
@@ -39,9 +40,8 @@ def save(path: Path, calls: Iterable[Call], largest: int | None = None, facts: d
     seeds: dict[str, list[Any]] = {}
     rows = [_row(call, tensors, seeds, largest) for call in calls]
     header = {"format": FORMAT, "calls": json.dumps(rows), "seeds": json.dumps(seeds), "facts": json.dumps(facts or {})}
-    temporary = path.with_name(path.name + ".part")
-    save_file(tensors or {"none": torch.zeros(1, dtype=torch.uint8)}, str(temporary), metadata=header)
-    temporary.replace(path)
+    with replaced(path) as scratch:
+        save_file(tensors or {"none": torch.zeros(1, dtype=torch.uint8)}, str(scratch), metadata=header)
 
 
 def load(path: Path) -> list[Call]:

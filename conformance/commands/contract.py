@@ -14,6 +14,7 @@ import click
 from conformance.commands.edge import Mistake, backend_option, mistakes, need_directory, timeout_option
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
+from conformance.support.whole_file import write_text
 from conformance.vocabulary import DEFAULT_SEED, CellId, Status, Word
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _store(
     merged = others | {name: asdict(ended) for name, ended in ends.items()}
     in_order = {name: merged[name] for name in sorted(merged, key=lambda n: (merged[n]["area"], n))}
     with mistakes(OSError):
-        file.write_text(f"{json.dumps({**ends_of, backend: in_order}, indent=1)}\n", encoding="utf-8")
+        write_text(file, f"{json.dumps({**ends_of, backend: in_order}, indent=1)}\n")
 
 
 def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[str, Ended]]:

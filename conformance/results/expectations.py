@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import tomlkit
 from conformance.records import Observation
 from conformance.support.suggestions import unknown
 from conformance.support.toml_table import Table, TomlError
+from conformance.support.whole_file import write_text
 from conformance.vocabulary import CellId, Check, Route, Status
 
 EXPECTABLE = tuple(s.value for s in Status if s.is_failure)
@@ -213,14 +213,8 @@ def dump(known: Iterable[KnownFailure], comment: str = "") -> str:
 
 def save(file: Path, known: Iterable[KnownFailure], backend: str) -> None:
     """Write the rules of a backend to a file. If it raises OSError, the file is as before, with all written reasons."""
-    file = file.resolve()  # a link stays one
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        scratch.write_text(dump(known, f"Known failures of {backend}."), encoding="utf-8")
-        scratch.replace(file)
-    finally:
-        scratch.unlink(missing_ok=True)
+    file.resolve().parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, dump(known, f"Known failures of {backend}."))
 
 
 def _rule(table: Table) -> KnownFailure:

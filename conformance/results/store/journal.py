@@ -20,6 +20,7 @@ from typing import Any
 from conformance.records import Observation
 from conformance.results.store import runs
 from conformance.results.store.manifest import Manifest, StoreError
+from conformance.support.whole_file import write_text
 
 OBSERVATIONS = "observations.jsonl"
 SUMMARY = "summary.json"
@@ -81,12 +82,9 @@ class Writer:
         """
         self.close()
         target = self.directory / SUMMARY
-        scratch = target.with_suffix(f".{os.getpid()}.tmp")
         try:
-            scratch.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-            scratch.replace(target)
+            write_text(target, json.dumps(summary, indent=1) + "\n")
         except OSError as e:
-            scratch.unlink(missing_ok=True)
             raise StoreError(f"{target} cannot be written: {e}") from e
         runs.close(self.directory.parent, self._manifest, self.path, self._by_status, summary)
         return target

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from conformance.support.whole_file import replaced
+
 
 @dataclass(frozen=True)
 class Dump:
@@ -43,16 +45,14 @@ def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 def save(path: Path, dump: Dump) -> str:
     """Write the file, whole or not at all. Return why that cannot be done, "" if it can."""
-    partial = path.with_suffix(".partial")
+    content = {"graph": dump.graph, "args": dump.args, "backend": dump.backend, "options": dump.options}
+    content["modes"] = dump.modes
     try:
-        content = {"graph": dump.graph, "args": dump.args, "backend": dump.backend, "options": dump.options}
-        content["modes"] = dump.modes
-        torch.save(content, partial)
-        load(partial)
+        with replaced(path) as scratch:
+            torch.save(content, scratch)
+            load(scratch)
     except Exception as e:  # noqa: BLE001 - whatever an object raises that cannot be pickled
-        partial.unlink(missing_ok=True)
         return f"the graph cannot be stored: {type(e).__name__}: {e}"
-    partial.replace(path)
     return ""
 
 

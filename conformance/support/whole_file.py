@@ -1,0 +1,30 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replaced(file: Path) -> Iterator[Path]:
+    """Yield the path of a new file beside ``file``; what is written there takes the place of ``file`` at the end.
+
+    After an exception, also that of Ctrl-C, ``file`` is as before. A symbolic link stays one: the file that it leads to
+    is replaced. Raises OSError if that is impossible.
+    """
+    file = file.resolve()
+    scratch = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        yield scratch
+        scratch.replace(file)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text in UTF-8. Raises OSError, and ``file`` is then as before."""
+    with replaced(file) as scratch:
+        scratch.write_text(text, encoding="utf-8")
