@@ -16,7 +16,7 @@ import torch
 
 from conformance import adapters, backends
 from conformance.adapters import model
-from conformance.backends import BackendNotFound
+from conformance.backends import BackendNotFound, finding
 
 PACKAGES = ("torch_npu", "torch_openreg", "torch_xla")
 TORCH_XLA = {
@@ -40,7 +40,7 @@ def package(directory: Path, name: str, files: dict[str, str], monkeypatch: pyte
 
 def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     entries = [EntryPoint(name, value, backends.GROUP) for name, value in values.items()]
-    monkeypatch.setattr(backends, "entry_points", lambda group: entries)
+    monkeypatch.setattr(finding, "entry_points", lambda group: entries)
 
 
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:

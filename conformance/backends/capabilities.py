@@ -1,111 +1,27 @@
-"""The adapter that a backend offers, and how it is found."""
+"""A backend as the suite uses it, whatever its adapter offers."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
-from importlib.metadata import entry_points
-from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any
 
-from conformance import adapters, torch_versions
+from conformance import torch_versions
 from conformance.bare_device import BareDevice
 from conformance.support.forking import asked_in_fork
-from conformance.support.suggestions import near
 
 if TYPE_CHECKING:
     import torch
-
-GROUP = "conformance.backends"
 
 # The check that rests on a method of the adapter.
 _CHECKED_BY = {
     "route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone", "fill_fresh": "uninitialized",
 }  # fmt: skip
 
-
 # Bytes of blocks that are filled for what kernels may allocate besides their results, and of all blocks together.
 _WORKSPACES = (512, 4 << 10, 32 << 10, 256 << 10)
 _FILLED_AT_MOST = 256 << 20
-
-
-@runtime_checkable
-class Backend(Protocol):
-    """What the suite can use of a backend. Offered through the entry point group ``conformance.backends``.
-
-    Only ``name`` and ``device`` are required; what a backend lacks is not checked, and the run says so. Importing the
-    module that offers it should load the backend without touching the device: cells run in forked children. A backend
-    that cannot live past a fork has the attribute ``isolation = "spawn"`` (without it: ``"fork"``), and its cells run
-    in new interpreters, which cost seconds where a fork costs milliseconds.
-    """
-
-    name: str
-    device: str  # e.g. "mydev:0"
-    # Optional: whether kernels keep subnormal numbers of all dtypes, in arguments and results, or may flush them to 0.
-    # Without it the device is asked, once for each dtype.
-    keeps_subnormals: bool
-    # Optional: whether a process cannot use the device any more once a kernel has failed, as with CUDA. Bad arguments
-    # may then end so. Without it, a device that is lost by an error is at fault.
-    sticky_errors: bool
-    # Optional: variables of the environment that hide all devices from a process, as on a machine without them.
-    hidden_by: Mapping[str, str]
-    # Optional: CPU threads of the processes that run cells. Without it: 1. With more, ``isolation`` must be "spawn".
-    threads: int
-
-    def route_counters(self) -> tuple[int, int]:
-        """(native calls, fallback calls) since the process started; cheap, read around every call."""
-
-    def memory_stats(self) -> dict[str, int]:
-        """At least ``live_bytes`` and ``live_blocks``: device memory that is given out, not what is kept for reuse."""
-
-    def synchronize(self) -> None:
-        """Return when all submitted work is done."""
-
-    def verify_memory(self) -> list[str]:
-        """Damage found in the allocator's own bookkeeping (redzones, canaries); empty when sound.
-
-        One line a block, its first word the block's address in hexadecimal. Each damage is told once: a call reports
-        what was done since the call before.
-        """
-
-    def fill_fresh(self, byte: int | None) -> None:
-        """Fill blocks of memory that are given out from now on with a byte; None: as when the process started."""
-
-    def delay_work(self, us: int | None, seed: int | None = None) -> None:
-        """Let work that is submitted from now on start ``us`` microseconds after its turn; None: as at the start.
-
-        With a seed the delays differ from one piece of work to the next, and are the same in every run of a program.
-        """
-
-    def mark_step(self) -> None:
-        """End the step of a backend that records work: start all of it, and take the memory that was donated."""
-
-    def donate(self, tensor: torch.Tensor) -> None:
-        """Let the end of the step take the memory of a tensor. A use of the tensor after the step must raise."""
-
-    def save(self, value: Any, file: IO[bytes]) -> None:
-        """Write a value to a file in the backend's own way, which ``torch.load`` reads. Without it: ``torch.save``."""
-
-    def build_info(self) -> dict[str, Any]:
-        """Facts of the build: ``torch``, ``compiler``, ``commit``, ``build_type``."""
-
-    def environment(self) -> str:
-        """The name of the environment the process runs in, e.g. the allocator mode."""
-
-    def environments(self) -> dict[str, dict[str, str]]:
-        """Environments worth trying when something goes wrong: a name, and the variables that make it."""
-
-    def expected(self) -> str | os.PathLike[str]:
-        """Return the absolute path of the known failures: a file, or a directory with ``<name>.toml``.
-
-        May also be an attribute.
-        """
-
-
-class BackendNotFound(LookupError):
-    """No such backend, or it cannot be loaded. The message says which there are and what to do."""
 
 
 class Capabilities:
@@ -371,80 +287,3 @@ def _two_of_each(sizes: Iterable[int]) -> list[int]:
 def with_index(device: str) -> str:
     """``mydev:0`` for ``mydev``, as a tensor made there says where it lies. ``cpu`` and ``meta`` have no index."""
     return device if ":" in device or device in ("cpu", "meta") else f"{device}:0"
-
-
-def offered() -> tuple[str, ...]:
-    """The names of the backends installed here. Those of the shipped adapters are not among them."""
-    return tuple(sorted(e.name for e in entry_points(group=GROUP)))
-
-
-def find(name: str) -> Capabilities:
-    """The backend called ``name``, or given as ``module:device``. Raises BackendNotFound saying what to do.
-
-    An installed backend comes before a shipped adapter of the same name.
-    """
-    if ":" in name:
-        return _bare(name)
-    for entry in entry_points(group=GROUP):
-        if entry.name == name:
-            return _loaded(name, entry.value, entry.load, entry.module.partition(".")[0])
-    if name in adapters.NAMES:
-        return _shipped(name)
-    similar = near(name, (*offered(), *adapters.NAMES))
-    also = f"; near: {', '.join(similar)}" if similar else ""
-    todo = f"install one that offers the entry point group {GROUP!r}, or give module:device"
-    raise BackendNotFound(f"unknown backend {name!r}{also}; {_there_are()}; {todo}")
-
-
-def default() -> str:
-    """The backend of a run that names none: the only one installed. Raises BackendNotFound otherwise."""
-    known = offered()
-    if len(known) == 1:
-        return known[0]
-    what = "several are installed" if known else "none is installed"
-    raise BackendNotFound(
-        f"no --backend given, and {what} ({_there_are()}); give --backend NAME or --backend module:device."
-    )
-
-
-def _there_are() -> str:
-    """The installed backends, then the shipped adapters that can be used here."""
-    usable = [name for name in adapters.usable() if name not in offered()]
-    parts = (("installed", offered()), ("usable here", usable))
-    return ", ".join(f"{what}: {' '.join(names)}" for what, names in parts if names)
-
-
-def _loaded(name: str, what: str, load: Callable[[], Any], module: str) -> Capabilities:
-    try:
-        return Capabilities(load(), module, name)
-    except Exception as e:  # whatever a broken installation raises
-        raise BackendNotFound(f"backend {name!r} ({what}) cannot be loaded: {type(e).__name__}: {e}") from e
-
-
-def _shipped(name: str) -> Capabilities:
-    kind = adapters.class_of(name)
-    try:
-        return _loaded(name, "an adapter of the suite", kind, kind.MODULE)
-    except BackendNotFound as e:
-        if isinstance(e.__cause__, adapters.NotHere):
-            raise BackendNotFound(f"backend {name!r}: {e.__cause__}") from e.__cause__
-        raise
-
-
-def _bare(name: str) -> Capabilities:
-    module, _, device = name.partition(":")
-    if not module or not device:
-        raise BackendNotFound(f"--backend {name}: expected module:device, both named, e.g. my_backend:mydev")
-    try:
-        importlib.import_module(module)
-    except Exception as e:  # whatever a broken installation raises
-        raise BackendNotFound(f"--backend {name}: module {module!r} cannot be imported: {type(e).__name__}: {e}") from e
-    import torch
-
-    try:
-        torch.device(device)
-    except RuntimeError as e:
-        raise BackendNotFound(
-            f"--backend {name}: torch knows no device {device!r} after importing {module!r}: {e}"
-        ) from e
-    return Capabilities(BareDevice(module, device), module, name)
