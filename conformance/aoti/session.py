@@ -27,7 +27,15 @@ _PRINTED = 1 << 16  # bytes of a process's output that are read, from its end
 
 
 class CompileError(Exception):
-    """A model could not be compiled. The message says why, and where the compiler's output is."""
+    """A model could not be compiled, for the reason ``why``. ``log``: the file with the compiler's output."""
+
+    def __init__(self, why: str, log: Path | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"{self.why}; the output is in {self.log}" if self.log else self.why
 
 
 class _Process(Protocol):
@@ -94,7 +102,7 @@ def compile_model(job: Job, api: Api, environment: Mapping[str, str] | None = No
         raise CompileError(mistake)
     if found["phase"] != "done":
         why = found.get("error") or f"the process ended in the phase {found['phase']!r}: {died}"
-        raise CompileError(f"{job.model} cannot be compiled: {why}; the output is in {log}")
+        raise CompileError(f"{job.model} cannot be compiled: {why}", log)
     return Compiled(found["package"], api, tuple(input_from(i) for i in found["inputs"]), found["torch"])
 
 
@@ -102,7 +110,7 @@ def run(job: Job) -> Report:
     """Compile the model and make every call of its grid. Raises CompileError if the current API cannot compile it."""
     every: list[Ended] = []
     notes: list[str] = []
-    compiled = None
+    compiled = failed = None
     for api in job.apis:
         job.tell(f"{job.model}: compiles by the {api} API")
         try:
@@ -110,12 +118,13 @@ def run(job: Job) -> Report:
         except CompileError as e:
             if api is Api.CURRENT:
                 raise
-            notes.append(f"the {api} API: {e}")
+            notes.append(f"the {api} API: {e.why}")
+            failed = e
             continue
         compiled = compiled or built
         every += calls(job, built, grid(built.inputs, job.devices, job.loads(api)))
     if compiled is None:
-        raise CompileError(notes[0])
+        raise failed or CompileError(f"{job.model}: no API to compile it by")
     notes += [
         f"all example values of {i.name} are equal, so a wrong stride of it cannot show"
         for i in compiled.inputs

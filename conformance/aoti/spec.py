@@ -53,7 +53,7 @@ def parts(spec: str) -> tuple[str, str]:
     if not name or not function:
         raise SpecError(f"{spec!r} is no model: expected file.py, file.py:function or module:function")
     if name.endswith(".py") and not Path(name).is_file():
-        raise SpecError(f"no file {name}")
+        raise SpecError(f"no file {name}; expected file.py, file.py:function or module:function")
     return name, function
 
 
@@ -64,7 +64,7 @@ def load(spec: str, device: str) -> Model:
     make = getattr(module, function, None)
     if not callable(make):
         known = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
-        raise SpecError(f"{unknown('function', function, known)} in {name}")
+        raise SpecError(f"{name}: {unknown('function', function, known)}; expected {name}:FUNCTION")
     torch.manual_seed(SEED)
     return _checked(spec, make, device)
 

@@ -57,7 +57,7 @@ def triage(job: TriageJob) -> Triaged:
     found, log = _traced(job, package, expected, {**_COMPILE, SWITCH: "1"})
     if found["phase"] in ("prepare", "eager", "compile"):
         why = found.get("raised") or f"the process ended in the phase {found['phase']!r}: {found['died']}"
-        raise CompileError(f"{job.model}: {why}; the output is in {job.directory / 'trace.log'}")
+        raise CompileError(f"{job.model}: {why}", job.directory / "trace.log")
     return replace(_concluded(found, log, expected), given=given)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -103,11 +104,22 @@ def _print(reports: list[Report]) -> None:
 
 @contextmanager
 def _directory(keep: Path | None) -> Iterator[Path]:
+    """Yield the directory of a command: that of --keep, or one that is deleted unless an error names a file in it."""
     if keep is not None:
         yield keep.resolve()
         return
-    with tempfile.TemporaryDirectory(prefix="conformance-aoti-") as directory:
-        yield Path(directory)
+    from conformance.aoti.session import CompileError
+
+    directory = Path(tempfile.mkdtemp(prefix="conformance-aoti-"))
+    log = None
+    try:
+        yield directory
+    except CompileError as e:
+        log = e.log
+        raise
+    finally:
+        if log is None:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 PACKAGE, INPUTS = (".pt2",), (".pt", ".pth")

@@ -111,3 +111,20 @@ def test_a_package_alone_is_not_enough_for_triage() -> None:
 def test_a_package_that_does_not_exist_gets_a_message() -> None:
     result = CliRunner().invoke(commands, ["triage", "--aoti", "no_package.pt2", "some_model.py"])
     assert (result.exit_code, result.output.strip()) == (2, "Error: no file no_package.pt2")
+
+
+def test_the_output_of_a_compiler_that_an_error_names_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("def model(:\n")
+    shown = CliRunner().invoke(commands, ["aoti", str(wrong)])
+    assert shown.exit_code == 2
+    log = Path(shown.output.strip().rpartition("the output is in ")[2])
+    assert log.is_file()
+
+
+def test_without_such_an_error_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    shown = CliRunner().invoke(commands, ["aoti", "no_such_module:model"])
+    assert "no module 'no_such_module'" in shown.output
+    assert list(tmp_path.iterdir()) == []
