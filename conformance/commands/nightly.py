@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,10 @@ from conformance.vocabulary import Status
 BISECT = Path("bisect")
 SEARCHES = "searches.json"
 LABEL = "op-conformance"
+_OF_ISSUE: dict[str, tuple[type, ...]] = {"number": (int,), "title": (str,), "body": (str,), "state": (str,)}
+_OF_ACTION: dict[str, tuple[type, ...]] = {
+    "kind": (str,), "number": (int, type(None)), "title": (str,), "body": (str,), "comment": (str,),
+}  # fmt: skip
 OF_NIGHTLY = "*-torchnightly-*"  # the lanes whose results go to PyTorch's CI
 
 _gh = click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
@@ -229,17 +233,33 @@ def _actions(file: TextIO) -> list[Action]:
     """Return the actions of a plan. Raises ValueError for a file of another kind."""
     records = _json(file)
     try:
-        return [Action(**record) for record in records]
-    except TypeError as e:
-        raise ValueError(f"{file.name}: expected the actions that `conformance nightly plan` prints") from e
+        return [Action(**_checked(record, _OF_ACTION)) for record in _list(records)]
+    except (KeyError, TypeError) as e:
+        raise ValueError(f"{file.name}: expected the actions that `conformance nightly plan` prints: {e!r}") from e
 
 
-def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:
+def _issues(records: Any) -> list[Issue]:
     """Return the issues. Raises ValueError if the records are not those of gh."""
     try:
-        return [Issue(r["number"], r["title"], r["body"], r["state"].upper() == "OPEN") for r in records]
-    except (KeyError, TypeError, AttributeError) as e:
+        given = [_checked(record, _OF_ISSUE) for record in _list(records)]
+    except (KeyError, TypeError) as e:
         raise ValueError(f"--issues: expected a list with number, title, body and state of each: {e!r}") from e
+    return [Issue(r["number"], r["title"], r["body"], r["state"].upper() == "OPEN") for r in given]
+
+
+def _list(records: Any) -> list[Any]:
+    """Return the records. Raises TypeError if they are no list."""
+    if not isinstance(records, list):
+        raise TypeError(f"got a {type(records).__name__}")
+    return records
+
+
+def _checked(record: Any, fields: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
+    """Return a record whose fields have the types ``fields``. Raises KeyError or TypeError for another."""
+    for name, kinds in fields.items():
+        if not isinstance(record[name], kinds):
+            raise TypeError(f"{name} is {record[name]!r:.60}")
+    return dict(record)
 
 
 def _commands(action: Action) -> list[tuple[list[str], str]]:

@@ -236,6 +236,9 @@ def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> No
         (("relay", "--commit", "0" * 40, "--lanes", "x*"), "no lane of tonight is called x*"),
         (("plan", "--issues", "bad.json"), "expected a list with number, title, body and state"),
         (("plan", "--issues", "broken.json"), "broken.json: not JSON"),
+        (("plan", "--issues", "issues.json"), "state of each: TypeError('body is 2')"),
+        (("plan", "--issues", "object.json"), "state of each: TypeError('got a dict')"),
+        (("apply", "object.json"), "that `conformance nightly plan` prints: TypeError('got a dict')"),
         (("apply", "bad.json"), "bad.json: expected the actions that `conformance nightly plan` prints"),
         (("apply", "broken.json"), "broken.json: not JSON"),
         (("apply", "plan.json", "--gh", "no_such_gh"), "--gh no_such_gh: no such program"),
@@ -249,6 +252,8 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
     two_nights()
     Path("bad.json").write_text('[{"x": 1}]')
     Path("broken.json").write_text("{")
+    Path("object.json").write_text("{}")
+    Path("issues.json").write_text('[{"number": 1, "title": "t", "body": 2, "state": "OPEN"}]')
     Path("plan.json").write_text('[{"kind": "open", "number": null, "title": "t", "body": "", "comment": ""}]')
     shown = run(*arguments)
     assert shown.exit_code == 2
