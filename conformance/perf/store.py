@@ -15,7 +15,7 @@ from typing import Any
 from conformance.perf.model import End, Machine, Record
 from conformance.results.store import RUNS, StoreError
 from conformance.results.store.json_file import read_object
-from conformance.results.store.manifest import Manifest
+from conformance.results.store.manifest import Manifest, series_of
 from conformance.support.suggestions import near
 
 PERF = "perf"
@@ -90,11 +90,11 @@ def find(results: Path, run: str) -> PerfRun:
 
 
 def _instead(results: Path, run: str, known: Sequence[str]) -> str:
-    if run and any(run in d.name for d in (results / RUNS).glob("*")):
-        return "it names a run of the cells, which has no times; `conformance perf run` makes perf runs"
     close = near(run, known)
     if close:
         return f"near: {', '.join(close)}"
+    if any(run in (d.name, series_of(d.name), d.name.rpartition("-")[2]) for d in (results / RUNS).glob("*")):
+        return "it names a run of the cells, which has no times; `conformance perf run` makes perf runs"
     return f"perf runs there: {', '.join(known[-3:]) or 'none'}"
 
 
