@@ -49,7 +49,8 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
         facts = [str(getattr(run.manifest, name)) for name in others]
         key = (selection, *facts)
         groups[key].append(run)
-    compared = [sorted(group, key=lambda run: _place(run, axis)) for group in groups.values() if len(group) > 1]
+    unlike = (group for group in groups.values() if len({_value(run, axis) for run in group}) > 1)
+    compared = [sorted(group, key=lambda run: _place(run, axis)) for group in unlike]
     if not compared:
         known = ", ".join(run.name for run in latest) or "none"
         raise Mistake(f"--across {axis}: no two lanes differ only in it; runs: {known}")

@@ -189,6 +189,7 @@ def test_lanes_are_compared_along_one_axis_with_the_others_equal(tmp_path: Path)
     assert shown.exit_code == Exit.NEWLY_FAILING
     assert run(tmp_path, "--across", "torch").exit_code == Exit.OK
     assert "no two lanes differ only in it" in run(tmp_path, "--across", "build").output
+    assert "no two lanes differ only in it" in run(tmp_path, LANE, LANE, "--across", "torch").output
 
 
 @pytest.mark.parametrize(
