@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.support.suggestions import near, unknown
+from conformance.support.suggestions import listed, near, unknown
 
 _WORD = re.compile(r"\w+")
 _KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")  # what pytest takes for a name in -k
@@ -27,7 +27,7 @@ def names(option: str, what: str, given: str | None, known: Collection[str]) -> 
         return None
     found = frozenset(n.strip() for n in given.split(",") if n.strip())
     if not found:
-        raise OptionError(f"{option}: expected at least one {what}; known: {', '.join(known)}")
+        raise OptionError(f"{option}: expected at least one {what}; {listed(known)}")
     for name in sorted(found):
         one_of(option, what, name, known)
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+
+_FEW = 20  # names that an error message lists
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -24,6 +26,13 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     found = near(name, names)
     if found:
         return f"unknown {what} {name!r}; near: {', '.join(found)}"
-    if len(names) <= 20:
-        return f"unknown {what} {name!r}; known: {', '.join(names) or 'none'}"
+    if len(names) <= _FEW:
+        return f"unknown {what} {name!r}; {listed(names)}"
     return f"unknown {what} {name!r}; none of the {len(names)} known names is near"
+
+
+def listed(known: Collection[str]) -> str:
+    """Return a part of an error message: the known names if they are few, else the first ones and their number."""
+    shown = list(known)
+    more = f" and {len(shown) - _FEW} more" if len(shown) > _FEW else ""
+    return f"known: {', '.join(shown[:_FEW]) or 'none'}{more}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.support.suggestions import near, unknown
+from conformance.support.suggestions import listed, near, unknown
 
 
 def test_the_nearest_name_comes_first() -> None:
@@ -25,3 +25,9 @@ def test_few_known_names_are_all_listed_when_none_is_near() -> None:
 def test_many_known_names_are_only_counted_when_none_is_near() -> None:
     known = [f"op{n}" for n in range(99)]
     assert unknown("overload", "-", known) == "unknown overload '-'; none of the 99 known names is near"
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    assert listed([]) == "known: none"
+    assert listed(["b", "a"]) == "known: b, a"
+    assert listed([f"op{n}" for n in range(99)]).endswith(", op19 and 79 more")
