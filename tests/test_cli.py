@@ -96,6 +96,12 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["inventory", "--route", "nativ"], "'nativ' is not one of"),
         (["repro", "nonsense", "--backend", "torch:cpu"], "nonsense"),
         (["diff", "--across", "torch", "--results", "nowhere"], "no two lanes differ only in it; runs: none"),
+        (["expect", "update", "demo-torch2.8-malloc-release", "--expected", "a.py/x.toml"], "a.py: File exists"),
+        (["report", "site", "--bisect", "tests"], "--bisect tests: has no state.json; expected the --out of"),
+        (
+            ["perf", "run", "--backend", "torch:cpu", "--overloads", ","],
+            "expected at least one overload; known: __and__",
+        ),
         (["record", "--backend", "torch:cpu", "--", "python", "no.py"], "no script no.py"),
         (["record", "--backend", "torch:cpu", "-o", "no/calls", "--", "python", "a.py"], "there is no directory no;"),
         (["record", "--backend", "torch:cpu", "--largest", "-1", "--", "python", "a.py"], "-1 is not in the range"),

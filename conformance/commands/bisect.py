@@ -212,7 +212,7 @@ def _carry_out(request: Request, question: Question, out: Path | None = None) ->
 def _kept(request: Request, question: Question, file: Path) -> Record:
     """Return the record to continue, or a new one. Raises RecordError or Mistake if it is another search's."""
     if not request.resume:
-        if file.is_file() and len(found(old := record.load(file))) < len(old.question.cases):
+        if file.is_file() and (old := record.load(file)).runs and len(found(old)) < len(old.question.cases):
             raise Mistake(f"{file}: holds an unfinished search; expected --resume, or another --out")
         return Record(question)
     kept = record.load(file)

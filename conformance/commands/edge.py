@@ -102,7 +102,16 @@ def mistakes(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as e:
-        raise Mistake(str(e.args[0]) if isinstance(e, LookupError) and e.args else str(e)) from e
+        raise Mistake(_line(e)) from e
+
+
+def _line(error: Exception) -> str:
+    """Return the message of an exception: without quotes if it is a LookupError, the file first if it is an OSError."""
+    if isinstance(error, LookupError) and error.args:
+        return str(error.args[0])
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def tell(line: str) -> None:

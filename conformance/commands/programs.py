@@ -73,7 +73,8 @@ def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeou
     ran = [r for r in results if not r.lacking]
     failed = sum(bool(r.failure) for r in ran)
     click.echo(f"hazards: {len(ran)} run, {failed} failed, {len(results) - len(ran)} not run")
-    click.echo(runner.confidence(found, rounds))
+    if ran:
+        click.echo(runner.confidence(found, rounds))
     if len(ran) < len(results) and names:
         raise Mistake("a requested hazard could not run; see above")
     sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)

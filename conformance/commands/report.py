@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from conformance.bisect import record
 from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
 from conformance.report import gather, model, site, text
 from conformance.results.causes_text import counted
@@ -44,6 +46,9 @@ def report_(
     searches: tuple[Path, ...],
 ) -> None:
     """Write the results as a static site to DIR, which needs no server; with --text, print them."""
+    context = click.get_current_context()
+    if context.get_parameter_source("searches") is click.core.ParameterSource.COMMANDLINE:
+        _check_searches(searches)
     if as_text == bool(directory):
         raise Mistake("expected either DIR, for the site, or --text; got " + ("both" if directory else "neither"))
     with mistakes(StoreError, site.SiteError, OSError):
@@ -61,3 +66,10 @@ def report_(
         click.echo(f"left out: {line}", err=True)
     if found.broken:
         sys.exit(Mistake.exit_code)
+
+
+def _check_searches(directories: Iterable[Path]) -> None:
+    """Raise Mistake for a directory without a search."""
+    for directory in directories:
+        if not (directory / record.STATE).is_file():
+            raise Mistake(f"--bisect {directory}: has no {record.STATE}; expected the --out of `conformance bisect`")
