@@ -26,6 +26,7 @@ from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.perf import model as perf_model
 from conformance.support.exit_codes import Exit
+from conformance.support.markup import cell
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status, Word
 from tools import generated, scale
@@ -79,7 +80,7 @@ def renewed(text: str) -> str:
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a Markdown table."""
     columns = list(head)
-    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    lines = [columns, ["---"] * len(columns), *([cell(text) for text in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

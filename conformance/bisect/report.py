@@ -11,7 +11,7 @@ from conformance.bisect.record import Record
 from conformance.bisect.search import Answer, Kind, Result, Tally
 from conformance.bisect.session import found, seconds_by_point
 from conformance.support.lines import last_line
-from conformance.support.markup import block
+from conformance.support.markup import block, cell
 
 _ENDED = {
     Kind.NOT_BAD: "the bad end passes",
@@ -22,22 +22,26 @@ _ENDED = {
 
 
 def as_json(record: Record) -> str:
-    """Return the facts of the search, for the report's page."""
+    """Return :func:`facts` as the text of ``result.json``."""
+    return json.dumps(facts(record), indent=1) + "\n"
+
+
+def facts(record: Record) -> dict[str, Any]:
+    """Return the facts of the search as JSON has them, for the report's page."""
     q = record.question
     results = found(record)
-    facts: dict[str, Any] = {
+    return {
         "axis": q.axis, "backend": q.backend, "fixed": q.fixed, "command": q.command, "threshold": q.threshold,
         "corpus": q.corpus, "seconds": round(record.seconds, 1), "points_probed": len(_steps(record)),
         "runs": len(record.runs), "points": [asdict(p) for p in q.points],
         "cases": [_case(record, case, results.get(case)) for case in q.cases],
     }  # fmt: skip
-    return json.dumps(facts, indent=1) + "\n"
 
 
 def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
     q = record.question
     signature = record.signature(case)
-    facts: dict[str, Any] = {
+    made: dict[str, Any] = {
         "case": case, "kind": result.kind.value if result else "unfinished",
         "signature": {**asdict(signature), "text": signature.text()} if signature else None,
         "minimal": record.minimal.get(case, ""),
@@ -45,7 +49,7 @@ def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
     }  # fmt: skip
     if result and result.kind in (Kind.CULPRIT, Kind.RANGE):
         before, after = sides(record, result)
-        facts |= {
+        made |= {
             "confidence": round(result.confidence, 4), "before": q.points[before].name, "after": q.points[after].name,
             "first": q.points[result.first].name, "last": q.points[result.last].name,
             "same_build": same_build(record, result), "untested": [q.points[p].name for p in result.untested],
@@ -55,14 +59,14 @@ def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
     for number, point in _steps_of(record, case):
         place = record.places.get(point)
         tally = _tally(record, case, point)
-        facts["steps"].append({
+        made["steps"].append({
             "number": number, "point": q.points[point].name, "title": q.points[point].title,
             "date": q.points[point].date, "failed": tally.failed, "passed": tally.passed, "unknown": tally.unknown,
             "answer": _answer(record, point, tally), "seconds": round(seconds.get(point, 0.0), 1),
             "build": place.build if place else "", "unusable": place.unusable if place else "",
             "another": _another(record, case, point),
         })  # fmt: skip
-    return facts
+    return made
 
 
 def markdown(record: Record) -> str:
@@ -111,7 +115,7 @@ def _row(record: Record, case: str, number: int, point: int) -> str:
     said = ": ".join(filter(None, (_answer(record, point, tally), why, seen)))
     ran = f"{tally.failed} / {tally.failed + tally.passed}"
     seconds = seconds_by_point(record).get(point, 0)
-    return f"| {number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds:.1f} |"
+    return f"| {number} | {cell(_named(record, point))} | {ran} | {cell(said)} | {seconds:.1f} |"
 
 
 def conclusion(record: Record, result: Result | None) -> str:
@@ -202,7 +206,3 @@ def _named(record: Record, point: int) -> str:
 
 def _folded(title: str, lines: list[str]) -> list[str]:
     return [f"<details><summary>{title}</summary>", "", *lines, "</details>", ""]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -13,6 +13,7 @@ import click
 
 from conformance.commands.edge import Mistake, backend_option, mistakes, need_directory, timeout_option
 from conformance.support.exit_codes import Exit
+from conformance.support.markup import cell
 from conformance.support.suggestions import unknown
 from conformance.support.whole_file import write_text
 from conformance.vocabulary import DEFAULT_SEED, CellId, Status, Word
@@ -81,7 +82,7 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
     try:
         for name, ended in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
             ends[name] = ended
-            click.echo(f"| {ended.area} | `{name}` | {ended.text.replace('|', chr(92) + '|')} |")
+            click.echo(f"| {ended.area} | `{name}` | {cell(ended.text)} |")
     finally:  # Ctrl-C loses none of them
         if output is not None and ends:
             _store(output, ends_of, plan.backend.asked, ends, {scenario.name for scenario in found})

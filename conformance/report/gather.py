@@ -182,8 +182,7 @@ def _search(file: Path, left_out: list[str]) -> Mapping[str, Any] | None:
     if not file.exists():
         return None
     try:
-        facts: dict[str, Any] = json.loads(bisect_report.as_json(record.load(file)))
+        return bisect_report.facts(record.load(file))
     except record.RecordError as e:
         left_out.append(str(e))
         return None
-    return facts

@@ -34,6 +34,11 @@ def code(text: str) -> str:
     return f"{fence} {line} {fence}" if "`" in line else f"`{line}`"
 
 
+def cell(text: str) -> str:
+    """Return text for a cell of a Markdown table, on one line. Markup in it stays markup."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
 def block(text: str, language: str = "text") -> list[str]:
     """Return the lines of a fenced code block. The fence is longer than any in the text."""
     fence = "```"

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+from conformance.support.markup import cell
 from conformance.triage import conclusions
 from conformance.triage.evidence import Evidence, LaneRun
 
@@ -25,11 +26,11 @@ def text(e: Evidence, script: str) -> str:
 def markdown(e: Evidence, script: str) -> str:
     """Return Markdown for an issue."""
     lines = ["# Triage", "", headline(e), "", *(f"- {n}" for n in e.notes), "", "| run | outcome |", "| --- | --- |"]
-    lines += [f"| {run.lane} | {_cell(outcome(run))} |" for run in e.runs]
+    lines += [f"| {run.lane} | {cell(outcome(run))} |" for run in e.runs]
     if e.first:
         lines += ["", "| hypothesis | ruling | evidence |", "| --- | --- | --- |"]
         lines += [
-            f"| {v.hypothesis} | {v.ruling.value} | {_cell('; '.join(v.because))} |" for v in conclusions.conclusions(e)
+            f"| {v.hypothesis} | {v.ruling.value} | {cell('; '.join(v.because))} |" for v in conclusions.conclusions(e)
         ]
         lines += ["", "```python", script.rstrip(), "```"]
     return "\n".join(lines) + "\n"
@@ -66,7 +67,3 @@ def outcome(run: LaneRun) -> str:
     found = run.found
     how = f"died of {found.died}" if found.died else f"{found.check}: {found.message}"
     return f"call {found.index}, {found.op}: {how}"
-
-
-def _cell(text_: str) -> str:
-    return text_.replace("|", "\\|").replace("\n", " ")

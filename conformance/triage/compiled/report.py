@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 
+from conformance.support.markup import cell
 from conformance.triage.compiled import stages
 from conformance.triage.compiled.model import DYNAMO, OWN, PLAIN, Blame, Evidence, Run, Script, Wrong
 from conformance.triage.compiled.stages import MEANING, Stage
@@ -26,8 +27,8 @@ def text(e: Evidence) -> str:
 def markdown(e: Evidence) -> str:
     """Return Markdown for an issue."""
     lines = ["# Triage of a compiled program", "", headline(e), "", *(f"- {line}" for line in (*facts(e), *e.notes))]
-    lines += ["", "| run | outcome |", "| --- | --- |", *(f"| {name} | {_cell(told)} |" for name, told in _runs(e))]
-    lines += ["", "| version | |", "| --- | --- |", *(f"| {name} | {_cell(value)} |" for name, value in _versions(e))]
+    lines += ["", "| run | outcome |", "| --- | --- |", *(f"| {name} | {cell(told)} |" for name, told in _runs(e))]
+    lines += ["", "| version | |", "| --- | --- |", *(f"| {name} | {cell(value)} |" for name, value in _versions(e))]
     if e.script:
         lines += ["", "```python", e.script.text.rstrip(), "```"]
     return "\n".join(lines) + "\n"
@@ -120,7 +121,3 @@ def _versions(e: Evidence) -> Iterator[tuple[str, str]]:
     for name, value in dataclasses.asdict(e.versions).items():
         if value:
             yield name, value
-
-
-def _cell(text_: str) -> str:
-    return text_.replace("|", "\\|").replace("\n", " ")
