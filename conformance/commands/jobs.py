@@ -14,8 +14,8 @@ from conformance.commands.edge import Mistake, mistakes, results_option
 from conformance.lanes import jobs, matrix
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
-from conformance.results.causes_text import counted
 from conformance.results.store import StoreError, runs
+from conformance.support.quantities import counted
 from conformance.support.toml_table import TomlError
 
 MATRICES = Path("matrices")

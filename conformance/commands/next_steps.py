@@ -20,6 +20,7 @@ from conformance.results.next_steps import Models, Order
 from conformance.results.store import runs
 from conformance.support import options
 from conformance.support.options import OptionError
+from conformance.support.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,13 @@ def _lines(
 ) -> Iterator[str]:
     yield from known.notes
     models = ", ".join(f"{r.name} {r.count}" for r in taken)
-    yield f"{known.name}: {next_text.counted(len(found), 'step')} by {order}: {order.meaning}"
+    yield f"{known.name}: {counted(len(found), 'step')} by {order}: {order.meaning}"
     yield f"calls of recorded models: {models or 'none'}"
     yield from next_text.table(found[:most], known.backend)
     if len(found) > most:
         yield f"... and {len(found) - most} more; --most {len(found)} lists them"
     if waiting := next_steps.waiting(known.observations):
-        yield f"{next_text.counted(waiting, 'cell')} of composites could not run; most wait for operators to implement"
+        yield f"{counted(waiting, 'cell')} of composites could not run; most wait for operators to implement"
 
 
 def _records(known: _Known, taken: Sequence[Recording], found: Sequence[next_steps.Step]) -> list[str]:

@@ -21,10 +21,10 @@ from conformance.nightly.searches import Search
 from conformance.nightly.tonight import Lane
 from conformance.nightly.verdict import Culprit
 from conformance.results import diff
-from conformance.results.causes_text import counted
 from conformance.results.history import NIGHTS
 from conformance.results.store import StoreError, runs
 from conformance.support.exit_codes import Exit
+from conformance.support.quantities import counted
 from conformance.support.toml_table import TomlError
 from conformance.vocabulary import Status
 

@@ -14,6 +14,7 @@ from conformance.results import causes, causes_text
 from conformance.results.causes import Cause
 from conformance.results.expectations import KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
+from conformance.support.quantities import counted
 from conformance.vocabulary import CellId, Status
 
 SHOWN = 10
@@ -42,12 +43,12 @@ def _cause(cause: Cause, wrong: dict[CellId, Observation], manifest: Manifest) -
 
 def _others(verdicts: Sequence[tuple[Observation, Verdict]], more: int) -> Iterator[str]:
     if more > 0:
-        yield command("warning", "op-conformance", f"{causes_text.counted(more, 'more cause')}: see the job's summary")
+        yield command("warning", "op-conformance", f"{counted(more, 'more cause')}: see the job's summary")
     if passing := [o.cell.name for o, v in verdicts if v.is_failure and not o.status.is_failure]:
-        count = causes_text.counted(len(passing), "cell")
+        count = counted(len(passing), "cell")
         yield command("error", "op-conformance", f"{count} expected to fail did not: {causes_text.some(passing)}")
     if unreached := sum(o.status is Status.NOT_REACHED for o, _ in verdicts):
-        yield command("error", "op-conformance", f"{causes_text.counted(unreached, 'cell')} not reached")
+        yield command("error", "op-conformance", f"{counted(unreached, 'cell')} not reached")
 
 
 def command(kind: str, title: str, message: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from conformance.records import ALONE
 from conformance.results.causes import FALLBACK, Cause, Contrast, Manner
 from conformance.support import command_lines
+from conformance.support.quantities import counted
 
 SHOWN = 10  # causes
 _NAMED = 6  # overloads, dtypes or layouts on one line
@@ -90,11 +91,6 @@ def some(names: Sequence[str]) -> str:
     """Return the first names on one line, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number with its noun, e.g. ``1 cell`` or ``2 cells``."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _told(cause: Cause, backend: str) -> Iterator[str]:

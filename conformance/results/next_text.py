@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.results.causes_text import counted, some
+from conformance.results.causes_text import some
 from conformance.results.next_steps import Action, Step
 from conformance.results.unimplemented import most_first
 from conformance.support import command_lines
-
-__all__ = ["counted", "table"]
+from conformance.support.quantities import amount
 
 _DO = {
     Action.PRIMITIVE: "fix the primitive", Action.FIX: "fix", Action.IMPLEMENT: "implement",
     Action.NATIVE: "make native",
 }  # fmt: skip
-_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _INDENT = " " * 5
 
 
@@ -28,17 +26,9 @@ def table(found: Iterable[Step], backend: str) -> Iterator[str]:
     width = max(map(len, names))
     yield f"{_INDENT}{'':<{width}}  {'cells':>7}  {'calls':>7}  {'copied':>8}  models"
     for number, (step, name) in enumerate(zip(steps, names, strict=True), start=1):
-        figures = f"{step.cells or '-':>7}  {step.calls or '-':>7}  {amount(step.copied):>8}"
+        figures = f"{step.cells or '-':>7}  {step.calls or '-':>7}  {amount(step.copied or None, 'B'):>8}"
         yield f"{number:>3}. {name:<{width}}  {figures}  {_models(step)}".rstrip()
         yield from (f"{_INDENT}{line}" for line in _details(step, backend))
-
-
-def amount(size: int) -> str:
-    """Return a number of bytes with three digits, e.g. ``8.2 GB``; ``-`` for 0."""
-    for least, unit in _SIZES:
-        if size >= least:
-            return f"{size / least:.3g} {unit}"
-    return f"{size} B" if size else "-"
 
 
 def _models(step: Step) -> str:

@@ -11,6 +11,7 @@ from conformance.records import LeftOut, Observation
 from conformance.results import causes, causes_text, unimplemented
 from conformance.results.shards import Split
 from conformance.results.store import Manifest
+from conformance.support.quantities import counted
 from conformance.vocabulary import Status
 
 _TOP = 10
@@ -154,7 +155,7 @@ def text(summary: dict[str, Any], observations: Iterable[Observation], results: 
 def _limits(summary: dict[str, Any]) -> str:
     """The broken primitives that the run did without, and how many cells need each."""
     found = summary.get("limits", ())
-    cells = [causes_text.counted(limit["cells"], "cell") for limit in found]
+    cells = [counted(limit["cells"], "cell") for limit in found]
     return "\n".join(f"BROKEN: {limit['headline']}; {n} not reached" for limit, n in zip(found, cells, strict=True))
 
 
@@ -167,9 +168,7 @@ def _lacking(summary: dict[str, Any]) -> str:
     lines = [f"not compared: {total} cases in which a native kernel calls an overload that the backend lacks:"]
     lines += [f"  {one['overload']}: {one['cases']} cases of {_listed(one['callers'])}" for one in found[:_TOP]]
     if len(found) > _TOP:
-        lines.append(
-            f"  ... and {causes_text.counted(len(found) - _TOP, 'overload')} more, see `lacking` in the summary"
-        )
+        lines.append(f"  ... and {counted(len(found) - _TOP, 'overload')} more, see `lacking` in the summary")
     return "\n".join(lines)
 
 
@@ -194,11 +193,11 @@ def _failures(observations: Iterable[Observation]) -> str:
         return ""
     worst = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     width = max(len(overload) for overload, _ in worst[:_TOP])
-    cells = causes_text.counted(sum(map(len, groups.values())), "cell")
-    lines = [f"failing cells by overload ({cells}, {causes_text.counted(len(groups), 'overload')}):"]
+    cells = counted(sum(map(len, groups.values())), "cell")
+    lines = [f"failing cells by overload ({cells}, {counted(len(groups), 'overload')}):"]
     lines += [f"  {overload:<{width}}  {len(cells):>6}  {_ways(cells)}" for overload, cells in worst[:_TOP]]
     if len(worst) > _TOP:
-        lines.append(f"  ... and {causes_text.counted(len(worst) - _TOP, 'overload')} more")
+        lines.append(f"  ... and {counted(len(worst) - _TOP, 'overload')} more")
     return "\n".join(lines)
 
 
@@ -230,7 +229,7 @@ def _coverage(figures: dict[str, Any], results: str) -> str:
     line = f"{head}: {routes}" if routes else head
     if not figures["not_reached"]:
         return line
-    missed = causes_text.counted(len(figures["not_reached"]), "overload")
+    missed = counted(len(figures["not_reached"]), "overload")
     return f"{line}\nnot reached: {missed}, reasons in {results}/summary.json"
 
 

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from conformance.perf import text
 from conformance.perf.model import End, Limits, Machine, Record, Work
 from conformance.perf.session import counts
 from tests.perf.times import ended, record
-
-
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [(0, "0 s"), (2.5, "2.5 s"), (9.9996e-4, "1 ms"), (1.234e-5, "12.3 us"), (5e-9, "5 ns"), (3e-12, "0.003 ns")],
-)
-def test_seconds_have_three_digits_and_a_unit(number: float, said: str) -> None:
-    assert text.seconds(number) == said
-
-
-@pytest.mark.parametrize(("number", "said"), [(None, "-"), (999.9, "1 kB"), (8.19e9, "8.19 GB"), (12, "12 B")])
-def test_amounts_have_three_digits_and_a_prefix(number: float | None, said: str) -> None:
-    assert text.amount(number, "B") == said
 
 
 def test_the_end_of_a_run_adds_up_and_names_what_ended_badly() -> None:

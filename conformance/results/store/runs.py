@@ -20,6 +20,7 @@ from conformance.records import Observation
 from conformance.results.store import parquet
 from conformance.results.store.json_file import read_object, write_object
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
+from conformance.support.quantities import counted
 from conformance.support.suggestions import near
 from conformance.vocabulary import TIERS, Status
 
@@ -293,7 +294,7 @@ def find(results: Path, run: str, among: Sequence[str] | None = None) -> Closed:
     if of_series:
         if count >= len(of_series):
             oldest = len(of_series) - 1
-            raise StoreError(f"{run}: {series} has {len(of_series)} closed runs; the oldest is ~{oldest}")
+            raise StoreError(f"{run}: {series} has {counted(len(of_series), 'closed run')}; the oldest is ~{oldest}")
         return opened(results / RUNS / of_series[-1 - count])
     everything = names(results, among=among)
     found = [name for name in everything if run and run in name]

@@ -1,0 +1,30 @@
+"""Numbers as text: with a noun, a unit or a prefix."""
+
+from __future__ import annotations
+
+_ROUNDED_UP = 0.9995  # of a unit: three digits make it 1
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun, e.g. ``1 cell`` or ``2 cells``."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def seconds(s: float) -> str:
+    """Return seconds with three digits and a unit, e.g. ``12.3 us``."""
+    for unit, name in _UNITS:
+        if abs(s) >= _ROUNDED_UP * unit:
+            return f"{s / unit:.3g} {name}"
+    return f"{s / 1e-9:.3g} ns" if s else "0 s"
+
+
+def amount(n: float | None, unit: str) -> str:
+    """Return a number with three digits, a prefix and its unit, e.g. ``8.2 GB/s``; ``-`` for None."""
+    if n is None:
+        return "-"
+    for size, prefix in _PREFIXES:
+        if abs(n) >= _ROUNDED_UP * size:
+            return f"{n / size:.3g} {prefix}{unit}"
+    return f"{n:.3g} {unit}"
