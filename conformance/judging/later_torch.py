@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.contexts import Context
 from conformance.corpus import later
-from conformance.judging import oracle
+from conformance.judging import altered, oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Twins
 from conformance.plan.case import Case
@@ -17,11 +17,11 @@ def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
     """The results of CPU's call under a later torch; None if they are not known to differ, or it raises."""
     kernel = later_kernel(case.cell.overload) if context.is_plain_on_cpu and not case.shared else None
     if kernel is not None:
-        return oracle.call(kernel, twins.dense(case))
+        return oracle.call(kernel, altered.dense(twins, case))
     found = _found(case, context)
     if found is None or found.error:
         return None
-    side = twins.dense(case)
+    side = altered.dense(twins, case)
     written = [a for a in side.arguments if a.slot.written]
     returned = len(found.results) - len(written)
     for argument, tensor in zip(written, found.results[returned:], strict=True):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import torch
 
 from conformance.contexts import Context
-from conformance.judging import later_torch, oracle
+from conformance.judging import altered, later_torch, oracle
 from conformance.judging.later_torch import LATER
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.outcomes import Comparison, nowhere
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import DenseTwins, Twins
+from conformance.judging.twins import Twins
 from conformance.plan.case import Case
 from conformance.torch_versions import decomposition_of
 
@@ -83,16 +83,17 @@ class OtherValues:
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
         if strided:
-            further = None if case.shared else OtherReferences(case, DenseTwins(self._twins), self._call.op)
-            yield LAYOUT, self._call(self._twins.dense(case)), further
-            yield LAYOUT, self._call(self._twins.dense(case, torch.preserve_format)), None
-        yield LAYOUT, self._call(self._twins.spaced(case)), None
+            further = None if case.shared else OtherReferences(case, altered.DenseTwins(self._twins), self._call.op)
+            yield LAYOUT, self._call(altered.dense(self._twins, case)), further
+            yield LAYOUT, self._call(altered.dense(self._twins, case, torch.preserve_format)), None
+        yield LAYOUT, self._call(altered.spaced(self._twins, case)), None
         if any(slot.written and not slot.pool for slot in case.sample.tensors) and not case.shared:
-            yield HELD, self._call(self._twins.zeroed(case)), None
-        quieted = None if self._criteria.facts.moves else self._twins.quieted(case)
+            yield HELD, self._call(altered.zeroed(self._twins, case)), None
+        quieted = None if self._criteria.facts.moves else altered.quieted(self._twins, case)
         if quieted is not None:
             yield QUIETED, self._call(quieted), None
-        flushed = None if self._criteria.facts.moves else self._twins.flushed(case, self._criteria.subnormals)
+        kept = self._criteria.subnormals
+        flushed = None if self._criteria.facts.moves else altered.flushed(self._twins, case, kept)
         if flushed is not None:
             yield FLUSHED, self._call(flushed), None
         of_later = later_torch.outcome(case, self._twins, self._context)
@@ -100,4 +101,4 @@ class OtherValues:
             yield LATER, of_later, None
         decomposition = decomposition_of(self._call.op)
         if decomposition is not None and not self._criteria.random and not case.shared:
-            yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case)), None
+            yield DECOMPOSED, oracle.call(decomposition, altered.dense(self._twins, case)), None

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from conformance.contexts import PLAIN, Context
-from conformance.judging import factors, later_torch, meta, oracle, writes
+from conformance.judging import altered, factors, later_torch, meta, oracle, writes
 from conformance.judging.later_torch import LATER
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
@@ -104,7 +104,7 @@ class Reference:
 
     def _try_in_peace(self, case: Case) -> None:
         """Call with an expanded argument that is written, where it cannot do harm. Raises NotJudged."""
-        trial = self._call(self._twins.roomy(case))
+        trial = self._call(altered.roomy(self._twins, case))
         if trial.error is None:
             raise NotJudged(TWICE)
         if any(a.overrun for a in trial.side.arguments):
@@ -117,7 +117,7 @@ class Reference:
         """
         if case.cell.layout not in DRAWN or not any(slot.written for slot in case.sample.tensors):
             return None
-        found = self._call(self._twins.roomy(case))
+        found = self._call(altered.roomy(self._twins, case))
         if any(a.overrun for a in found.side.arguments):
             raise NotJudged(BEHIND, tainted=True)
         return found if found.error is None else None
@@ -170,7 +170,7 @@ class Reference:
         """
         if case.shared or all(p.layout == "contiguous" for p in case.placements):
             return True
-        dense = self._call(self._twins.dense(case))
+        dense = self._call(altered.dense(self._twins, case))
         comparable = dense.error is None and len(dense.leaves) == len(expected.leaves)
         return not (comparable and self._comparison.differ_grossly(expected, dense))
 
@@ -239,7 +239,7 @@ class Reference:
 
     def _may_write_behind(self, case: Case) -> bool:
         """Whether CPU writes behind the storage of an argument, tried where that does no harm, or the trial raises."""
-        trial = self._call(self._twins.roomy(case, usual=True))
+        trial = self._call(altered.roomy(self._twins, case, usual=True))
         return trial.error is not None or any(a.overrun for a in trial.side.arguments)
 
     def _does_as_composed(
@@ -274,7 +274,8 @@ class Reference:
         device = actual()
         if self._comparison.same_values(expected, device):
             return False
-        sides = (self._twins.dense(case, order) for order in (torch.contiguous_format, torch.preserve_format))
+        orders = (torch.contiguous_format, torch.preserve_format)
+        sides = (altered.dense(self._twins, case, order) for order in orders)
         return any(self._comparison.same_values(self._call(side), device) for side in sides)
 
     def _has_sizes_of_meta(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
@@ -301,7 +302,7 @@ class Reference:
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), undefined=undefined):
             return True
         return expected.error is None and oracle.reads_behind_its_arguments(
-            lambda value: self._call(self._twins.surrounded(case, value)), undefined
+            lambda value: self._call(altered.surrounded(self._twins, case, value)), undefined
         )
 
     def _undefined(self, outcome: CallOutcome) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from conformance.contexts import Context
+from conformance.judging import altered
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison
 from conformance.judging.twins import CPU, Twins
@@ -63,7 +64,7 @@ class Refusals:
         if all(placement.layout == "contiguous" for _, placement in placed):
             return False
         orders = (torch.contiguous_format, torch.preserve_format)
-        outcomes = (self._call(self._twins.dense(case, order)) for order in orders)
+        outcomes = (self._call(altered.dense(self._twins, case, order)) for order in orders)
         return any(o.error is None and self._comparison.same_values(o, actual) for o in outcomes)
 
     def _raises_as_if_dense(
@@ -79,7 +80,7 @@ class Refusals:
         device = actual()
         if device.error is None or type(device.error) is type(expected.error):
             return False
-        return type(self._call(self._twins.dense(case)).error) is type(device.error)
+        return type(self._call(altered.dense(self._twins, case)).error) is type(device.error)
 
 
 def _gives_a_view(op: Callable[..., Any]) -> bool:

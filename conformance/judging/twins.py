@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -23,21 +22,18 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
-from conformance.judging.bits import flush, make_quiet
 from conformance.judging.host_memory import same_bytes
-from conformance.judging.subnormals import real
 from conformance.judging.views import (
     all_work,
     can_fetch,
     can_make,
     can_view_as_dtype,
     fill,
-    over,
     poison,
     torch_dtype,
     view,
 )
-from conformance.layouts import AS_STRIDED, Placement
+from conformance.layouts import Placement
 from conformance.ops import facts
 from conformance.plan.case import Case
 
@@ -49,16 +45,6 @@ ValueOf = Callable[[TensorSlot, str], torch.Tensor]
 # one is not kept at all.
 TEMPLATE_BYTES = 64 << 20
 TEMPLATE_COST = 1_000  # bytes of a template besides its storage, about
-
-# Bytes behind a storage that has room, more than its arguments would take if they were dense.
-MARGIN = 256
-ROOM = 0xA5  # each byte behind a storage, where writing there is to be seen
-
-#: Layouts whose written arguments have room in a trial: several indices for one element, and strides in any order.
-UNUSUAL = frozenset({"expanded", AS_STRIDED})
-MOST_ROOM = 1 << 20  # bytes
-
-Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what lies behind a tensor of this dtype
 
 
 @dataclass(slots=True, eq=False)
@@ -197,7 +183,7 @@ class Twins:
                 stays = _stays_on_host(slot, on_host)
                 made = self._argument(template, CPU) if stays else self._on_device(template, device)
             arguments.append(made)
-        return _side(case, device, arguments, dtypes)
+        return side_of(case, device, arguments, dtypes)
 
     def _on_device(self, template: _Template, device: torch.device) -> Argument:
         """An argument on a device. Raises DeviceLacks if the device holds bytes, but nothing of this dtype."""
@@ -228,69 +214,6 @@ class Twins:
             tensor = template.over(base).data if is_own else template.over(base)
         return Argument(template.slot, template.placement, base, tensor, template.before)
 
-    def roomy(self, case: Case, *, usual: bool = False) -> Side:
-        """The arguments of ``case`` on CPU, with room behind each that the op writes and that lies in no usual way.
-
-        A kernel that takes it for dense, or for evenly spaced, writes there, and damages nothing. Such a storage cannot
-        be resized. ``usual``: room also behind the written arguments that lie in usual ways.
-        """
-        side = self.side(case, CPU)
-        return _with_room(case, side, lambda a: a.slot.written and (usual or a.placement.layout in UNUSUAL), _margin)
-
-    def surrounded(self, case: Case, value: float) -> Side:
-        """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
-
-        NaN is 1 in a dtype that has none. A kernel that takes an argument for dense, or for larger than it is, reads
-        there, and a call with another ``value`` gives other results. Such a storage cannot be resized.
-        """
-        return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), partial(_repeated, value))
-
-    def dense(
-        self, case: Case, memory_format: torch.memory_format = torch.contiguous_format,
-        dtypes: Callable[[str], str] | None = None,
-    ) -> Side:  # fmt: skip
-        """The arguments of ``case`` on CPU with the same values, each in a dense tensor of its own.
-
-        With ``preserve_format`` the dimensions lie in the order of the argument's strides, as in a copy by ``to()``.
-        """
-        side = self.side(case, CPU, dtypes)
-        for a in side.arguments:
-            a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=memory_format)
-            a.base = torch.empty(0, dtype=torch.uint8).set_(a.tensor.untyped_storage())
-        return _side(case, CPU, side.arguments)
-
-    def zeroed(self, case: Case) -> Side:
-        """The arguments of ``case`` on CPU, with zeros in those that the op writes and that have no value before."""
-        side = self.side(case, CPU)
-        for a in side.arguments:
-            if a.slot.written and not a.slot.pool:
-                a.tensor.zero_()
-        return side
-
-    def quieted(self, case: Case) -> Side | None:
-        """The arguments of ``case`` on CPU with quiet NaN in place of signalling ones; None where it has none."""
-        side = self.side(case, CPU)
-        found = [make_quiet(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
-        return side if any(found) else None
-
-    def flushed(self, case: Case, kept: Collection[torch.dtype] = ()) -> Side | None:
-        """The arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none.
-
-        Those of the real dtypes ``kept`` stay.
-        """
-        side = self.side(case, CPU)
-        may_be = (a for a in side.arguments if a.slot.pool and real(a.tensor.dtype) not in kept)
-        found = [flush(a.base, a.tensor.dtype) for a in may_be]
-        return side if any(found) else None
-
-    def spaced(self, case: Case) -> Side:
-        """The arguments of ``case`` on CPU with the same values, each in every second element of its storage."""
-        side = self.side(case, CPU)
-        for a in side.arguments:
-            tensor = a.tensor.resolve_conj().resolve_neg()
-            a.tensor = tensor.new_empty((*tensor.shape, 2))[..., 0].copy_(tensor)
-        return _side(case, CPU, side.arguments)
-
     def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
         """A slot's storage, of the template's bytes; other twins may have it already."""
         return template.clone() if device == CPU else template.to(device, copy=True)
@@ -309,70 +232,17 @@ def _inside(slot: TensorSlot, placement: Placement, other: Argument, distance: i
     return Argument(slot, placement, other.base, moved, other.before)
 
 
-def _side(
+def side_of(
     case: Case, device: torch.device, arguments: list[Argument], dtypes: Callable[[str], str] | None = None
 ) -> Side:
+    """Return the side whose tensors are those of ``arguments``, one for each of the sample's."""
     fit = _Fitter(case, [a.tensor for a in arguments], device, dtypes)
     args = tuple([fit(a) for a in case.sample.args])
     return Side(device, arguments, args, {name: fit(a) for name, a in case.sample.kwargs})
 
 
-def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler: Filler) -> Side:
-    """The side with the storages of some arguments moved to where more memory follows; what was shared stays so."""
-    bases: dict[int, torch.Tensor] = {}
-    tensors: dict[int, torch.Tensor] = {}
-    old = [(a.base, a.tensor) for a in side.arguments]  # alive until the end, so that no id is given twice
-    for a, (base, tensor) in zip(side.arguments, old, strict=True):
-        if not which(a) or not base.numel():
-            continue
-        if id(base) not in bases:
-            bases[id(base)], a.room = _roomy(base, tensor, filler)
-            a.room_before = a.room.clone()
-        if id(tensor) not in tensors:
-            tensors[id(tensor)] = over(bases[id(base)], tensor)
-        a.base, a.tensor = bases[id(base)], tensors[id(tensor)]
-    return _side(case, CPU, side.arguments)
-
-
-def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same bytes, all that the storage knows of; and those behind it.
-
-    They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced by any of its strides.
-    """
-    matrices = tensor.shape[:-2].numel()
-    apart = max(base.numel(), max(tensor.stride(), default=0) * tensor.element_size())
-    reach = max(base.numel(), min(apart * matrices, MOST_ROOM))
-    room = reach + tensor.numel() * tensor.element_size() + MARGIN
-    whole = torch.cat((base, filler(room, tensor.dtype)))
-    return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel()), whole[base.numel() :]
-
-
-def _margin(count: int, _: torch.dtype) -> torch.Tensor:
-    """Bytes that show whether somebody writes there."""
-    return torch.full((count,), ROOM, dtype=torch.uint8)
-
-
-def _repeated(value: float, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """About ``count`` bytes of a value in a dtype."""
-    has_nan = dtype.is_floating_point or dtype.is_complex
-    pattern = torch.tensor([value if has_nan else int(value != 0)]).to(dtype).view(torch.uint8)
-    return pattern.repeat(count // len(pattern))
-
-
 def _index_of(sample: Sample, name: str) -> int:
     return next(s.index for s in sample.tensors if s.name == name)
-
-
-class DenseTwins:
-    """Makes dense arguments on CPU, for the references of a case in which CPU ignores strides."""
-
-    def __init__(self, twins: Twins) -> None:
-        self._twins = twins
-
-    def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
-        """Return the arguments of a case. ``device``: CPU."""
-        assert device == CPU
-        return self._twins.dense(case, dtypes=dtypes)
 
 
 class _Fitter:

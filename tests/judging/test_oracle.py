@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.corpus.model import DtypeArg
-from conformance.judging import oracle
+from conformance.judging import altered, oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import cases
@@ -135,7 +135,7 @@ def test_a_reference_with_different_repetitions_does_not_agree_with_itself(kind:
 
 
 def surrounded(op: Any) -> Any:
-    return lambda value: oracle.call(lambda x, where: op(x), Twins(value_of).surrounded(case_of(), value))
+    return lambda value: oracle.call(lambda x, where: op(x), altered.surrounded(Twins(value_of), case_of(), value))
 
 
 def test_a_reference_that_reads_behind_its_arguments_is_detected() -> None:

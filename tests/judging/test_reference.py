@@ -11,12 +11,12 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.corpus.model import DeviceArg, TensorSlot
-from conformance.judging import conditioning
+from conformance.judging import altered, conditioning
 from conformance.judging.judge import Judge
 from conformance.judging.other_values import LAYOUT
 from conformance.judging.reference import BEHIND, LOST, OVERLAP, OVERRUN, RESIZED, TWICE, UNSOUND
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import ROOM, Twins
+from conformance.judging.twins import Twins
 from conformance.ops.family import Accumulation, OpFacts, Tolerance
 from conformance.plan.case import Case
 from conformance.plan.cases import cases
@@ -257,7 +257,9 @@ def test_a_process_in_which_cpu_ignored_strides_and_wrote_behind_a_storage_ends(
     def as_dense_and_behind(x: torch.Tensor) -> torch.Tensor:
         storage = x.untyped_storage()
         end = ctypes.c_uint32.from_address(storage.data_ptr() + storage.nbytes())
-        end.value = 0 if end.value == int.from_bytes([ROOM] * 4, "little") else end.value  # the heap's own stays
+        end.value = (
+            0 if end.value == int.from_bytes([altered.ROOM] * 4, "little") else end.value
+        )  # the heap's own stays
         torch.arange(6.0, out=x.as_strided((6,), (1,), 0))
         return x
 
