@@ -330,22 +330,31 @@ class Judge:
         if returned:
             found += route_taken(self._route, before, after)
         found += self._differences(expected, others, actual, partial(self._twins.side, case, self._device))
-        if returned and not found and self._is_repeated(case):
-            on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
-            seed = self._call.seed
-            calls = distribution.FEW_CALLS if case.cell.layout in DRAWN_ALONE else distribution.CALLS
+        if returned and not found:
+            found = self._made_again(case, expected, others, actual)
+        return CaseResult(found, tainted=bool(changed))
+
+    def _made_again(
+        self, case: Case, expected: CallOutcome, others: OtherReferences, actual: CallOutcome
+    ) -> list[Mismatch]:
+        """Make a call that agrees with CPU again on the device: return what differs in its bits or in its draws."""
+        on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
+        layout, seed = case.cell.layout, self._call.seed
+        if self._is_repeated(case):
+            calls = distribution.FEW_CALLS if layout in DRAWN_ALONE else distribution.CALLS
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu, calls)
-            if not found and seed is not None and not self._context.name:
-                in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
-                found = repetition.same_stream(actual, self._criteria, *in_turn)
-        elif returned and not found and case.cell.layout in OVER_FILLED_MEMORY and self._route is Route.NATIVE:
+            if found or seed is None or self._context.name:
+                return found
+            in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
+            return repetition.same_stream(actual, self._criteria, *in_turn)
+        if layout in OVER_FILLED_MEMORY and self._route is Route.NATIVE:
             send = partial(self._twins.side, case, self._device)
             differing = partial(self._differences, expected, others, send=send)
-            found = repetition.uninitialized(actual, self._backend, partial(self._on_device, case), differing)
-        elif returned and not found and case.cell.layout == "values" and self._call.seed is not None:
-            again = partial(self._on_device, case), partial(self.reference.again, case)
-            found = repetition.foreign_draws(actual, self._criteria, self._call.seed, *again, distribution.FEW_CALLS)
-        return CaseResult(found, tainted=bool(changed))
+            return repetition.uninitialized(actual, self._backend, on_device, differing)
+        if layout == "values" and seed is not None:
+            few = distribution.FEW_CALLS
+            return repetition.foreign_draws(actual, self._criteria, seed, on_device, on_cpu, few)
+        return []
 
     def _lacks(self, case: Case, error: BaseException | None) -> str:
         """Return the overload without a kernel at which a native kernel ended, "" if that is not known.
