@@ -11,8 +11,8 @@ import click
 from conformance.commands.edge import Mistake, expected_option, mistakes, need_directory, results_option
 from conformance.results import expectations, expected_files, store
 from conformance.results.expectations import Verdict
-from conformance.support.quantities import counted
 from conformance.support.toml_table import TomlError
+from conformance.support.wording import counted
 
 if TYPE_CHECKING:
     from conformance.device_tests.mapping import OpInfoMap

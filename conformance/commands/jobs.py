@@ -15,8 +15,8 @@ from conformance.lanes import jobs, matrix
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
 from conformance.results.store import StoreError, runs
-from conformance.support.quantities import counted
 from conformance.support.toml_table import TomlError
+from conformance.support.wording import counted
 
 MATRICES = Path("matrices")
 

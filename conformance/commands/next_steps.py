@@ -20,7 +20,7 @@ from conformance.results.next_steps import Models, Order
 from conformance.results.store import runs
 from conformance.support import options
 from conformance.support.options import OptionError
-from conformance.support.quantities import counted
+from conformance.support.wording import counted
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from conformance.results import diff
 from conformance.results.history import NIGHTS
 from conformance.results.store import StoreError, runs
 from conformance.support.exit_codes import Exit
-from conformance.support.quantities import counted
 from conformance.support.toml_table import TomlError
+from conformance.support.wording import counted
 from conformance.vocabulary import Status
 
 BISECT = Path("bisect")

@@ -15,7 +15,7 @@ from conformance.bisect import record
 from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
 from conformance.report import gather, model, site, text
 from conformance.results.store import StoreError
-from conformance.support.quantities import counted
+from conformance.support.wording import counted
 
 UNBROKEN = 200  # columns of output that does not go to a terminal
 

@@ -12,6 +12,7 @@ from conformance.results import causes_text
 from conformance.results.causes import Cause
 from conformance.support import command_lines
 from conformance.support.markup import block, code, plain
+from conformance.support.wording import some
 
 _SHOWN = 10
 _LONGEST = 4000  # characters of a failure
@@ -65,7 +66,7 @@ def culprit_of(cells: Iterable[Failing], culprits: Mapping[str, str]) -> str:
 
 def _cause(cause: Cause, lane: str) -> Iterator[str]:
     """What a kernel explains in the lane where it explains most."""
-    overloads = plain(causes_text.some(cause.overloads))
+    overloads = plain(some(cause.overloads))
     yield f"Cause: {code(cause.kernel)} explains {causes_text.explained(cause)} in {plain(lane)}: {overloads}."
     for contrast in cause.contrasts:
         yield f"- {plain(causes_text.contrast(contrast))}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from conformance.perf.diff import Change, Compared, Difference
 from conformance.perf.model import End, Limits, Machine, Record
 from conformance.perf.ranking import Rank
-from conformance.support.quantities import amount, seconds
+from conformance.support.wording import amount, seconds
 
 
 def limits(machine: Machine) -> list[str]:

@@ -14,7 +14,7 @@ from conformance.results import causes, causes_text
 from conformance.results.causes import Cause
 from conformance.results.expectations import KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
-from conformance.support.quantities import counted
+from conformance.support.wording import counted, some
 from conformance.vocabulary import CellId, Status
 
 SHOWN = 10
@@ -33,7 +33,7 @@ def annotated(manifest: Manifest, observations: Iterable[Observation], known: Se
 def _cause(cause: Cause, wrong: dict[CellId, Observation], manifest: Manifest) -> str:
     seen = wrong.get(cause.example_cell)
     told = [
-        f"{causes_text.some(cause.overloads)} on torch {manifest.torch}",
+        f"{some(cause.overloads)} on torch {manifest.torch}",
         *([f"{cause.example}: {describe.excerpt(seen)}"] if seen else []),
         *map(causes_text.contrast, cause.contrasts),
         *(f"{what}: {line}" for what, line in causes_text.commands(cause, manifest.backend_for_commands).items()),
@@ -46,7 +46,7 @@ def _others(verdicts: Sequence[tuple[Observation, Verdict]], more: int) -> Itera
         yield command("warning", "op-conformance", f"{counted(more, 'more cause')}: see the job's summary")
     if passing := [o.cell.name for o, v in verdicts if v.is_failure and not o.status.is_failure]:
         count = counted(len(passing), "cell")
-        yield command("error", "op-conformance", f"{count} expected to fail did not: {causes_text.some(passing)}")
+        yield command("error", "op-conformance", f"{count} expected to fail did not: {some(passing)}")
     if unreached := sum(o.status is Status.NOT_REACHED for o, _ in verdicts):
         yield command("error", "op-conformance", f"{counted(unreached, 'cell')} not reached")
 

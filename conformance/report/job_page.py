@@ -13,6 +13,7 @@ from conformance.results.causes import Cause
 from conformance.results.expectations import KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.support import markup
+from conformance.support.wording import some
 from conformance.vocabulary import Status
 
 SHOWN = 20  # overloads; a job's page holds a mebibyte
@@ -68,7 +69,7 @@ def _causes(found: Sequence[Cause], backend: str) -> list[str]:
     lines = ["| cause | cells | overloads | what tells them | example |", "| --- | ---: | --- | --- | --- |"]
     for cause in found[:SHOWN]:
         told = "; ".join(map(causes_text.contrast, cause.contrasts))
-        overloads = f"{len(cause.overloads)}: {causes_text.some(cause.overloads)}"
+        overloads = f"{len(cause.overloads)}: {some(cause.overloads)}"
         name, cells = markup.code(causes_text.name(cause)), str(len(cause.cells))
         columns = [name, cells, markup.plain(overloads), markup.plain(told)]
         lines.append(f"| {' | '.join([*columns, markup.code(cause.example)])} |")

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from conformance.records import ALONE
 from conformance.results.causes import FALLBACK, Cause, Contrast, Manner
 from conformance.support import command_lines
-from conformance.support.quantities import counted
+from conformance.support.wording import counted, some
 
 SHOWN = 10  # causes
-_NAMED = 6  # overloads, dtypes or layouts on one line
 
 
 def text(found: Sequence[Cause], backend: str) -> str:
@@ -85,12 +84,6 @@ def commands(cause: Cause, backend: str) -> dict[str, str]:
     setting = cause.setting
     made = {"repeat": command_lines.repeat(cause.example, backend, setting.after, setting.runs)}
     return made if setting != ALONE else {**made, "triage": command_lines.triage(cause.example, backend)}
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the first names on one line, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _told(cause: Cause, backend: str) -> Iterator[str]:

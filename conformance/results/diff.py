@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.results.store.cell_outcomes import CellOutcome, Pair
 from conformance.support.exit_codes import Exit
-from conformance.support.quantities import counted
+from conformance.support.wording import counted
 from conformance.vocabulary import CellId, Status
 
 FLAKY_SWITCHES = 3  # a regression and its fix are two

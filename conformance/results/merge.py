@@ -13,6 +13,7 @@ from conformance.results.shards import Shard
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import MACHINE, began, run_name
 from conformance.results.summary import RunFacts, Target
+from conformance.support.wording import some
 
 # The fields that may differ between the shards of a run, which may run on several machines.
 _OWN = {
@@ -143,8 +144,7 @@ def _lacking(parts: Sequence[Part]) -> str:
     shards = [Shard.parse(p.manifest.shard) for p in parts]
     count, given = shards[0].count, {shard.index for shard in shards}
     lacking = [str(Shard(i, count)) for i in range(1, count + 1) if i not in given]
-    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-    return f"shard {', '.join(lacking[:_NAMED])}{more} is missing" if lacking else "no shard has the others"
+    return f"shard {some(lacking, _NAMED)} is missing" if lacking else "no shard has the others"
 
 
 def _manifest(parts: Sequence[Part]) -> Manifest:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.results.causes_text import some
 from conformance.results.next_steps import Action, Step
 from conformance.results.unimplemented import most_first
 from conformance.support import command_lines
-from conformance.support.quantities import amount
+from conformance.support.wording import amount, some
 
 _DO = {
     Action.PRIMITIVE: "fix the primitive", Action.FIX: "fix", Action.IMPLEMENT: "implement",

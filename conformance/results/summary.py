@@ -11,7 +11,7 @@ from conformance.records import LeftOut, Observation
 from conformance.results import causes, causes_text, unimplemented
 from conformance.results.shards import Split
 from conformance.results.store import Manifest
-from conformance.support.quantities import counted
+from conformance.support.wording import counted, some
 from conformance.vocabulary import Status
 
 _TOP = 10
@@ -133,11 +133,11 @@ def lacking(observations: Iterable[Observation]) -> list[dict[str, Any]]:
 
 def imbalance(summary: dict[str, Any]) -> str:
     """Empty when collected is the sum over statuses; else how many cells are lost, or were counted twice."""
-    collected, counted = summary["collected"], sum(summary["by_status"].values())
-    if collected == counted:
+    collected, ended = summary["collected"], sum(summary["by_status"].values())
+    if collected == ended:
         return ""
-    what = f"{collected - counted} lost" if collected > counted else f"{counted - collected} counted twice"
-    return f"accounting does not balance: {collected} cells collected, {counted} in the statuses: {what}"
+    what = f"{collected - ended} lost" if collected > ended else f"{ended - collected} counted twice"
+    return f"accounting does not balance: {collected} cells collected, {ended} in the statuses: {what}"
 
 
 def text(summary: dict[str, Any], observations: Iterable[Observation], results: str, backend: str) -> str:
@@ -166,15 +166,10 @@ def _lacking(summary: dict[str, Any]) -> str:
         return ""
     total = sum(one["cases"] for one in found)
     lines = [f"not compared: {total} cases in which a native kernel calls an overload that the backend lacks:"]
-    lines += [f"  {one['overload']}: {one['cases']} cases of {_listed(one['callers'])}" for one in found[:_TOP]]
+    lines += [f"  {one['overload']}: {one['cases']} cases of {some(one['callers'], _CALLERS)}" for one in found[:_TOP]]
     if len(found) > _TOP:
         lines.append(f"  ... and {counted(len(found) - _TOP, 'overload')} more, see `lacking` in the summary")
     return "\n".join(lines)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _CALLERS} more" if len(names) > _CALLERS else ""
-    return ", ".join(names[:_CALLERS]) + more
 
 
 def _reason(target: Target, seen: Counter[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.models import file, needs
 from conformance.models.model import Below, Recording
 from conformance.models.needs import Served
-from conformance.support.quantities import counted
+from conformance.support.wording import counted
 from conformance.vocabulary import Route
 
 SHOWN = 5  # operators

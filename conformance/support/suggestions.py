@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
+from conformance.support.wording import some
+
 _FEW = 20  # names that an error message lists
 
 
@@ -33,6 +35,4 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 def listed(known: Collection[str]) -> str:
     """Return a part of an error message: the known names if they are few, else the first ones and their number."""
-    shown = list(known)
-    more = f" and {len(shown) - _FEW} more" if len(shown) > _FEW else ""
-    return f"known: {', '.join(shown[:_FEW]) or 'none'}{more}"
+    return f"known: {some(list(known), _FEW) or 'none'}"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.support.wording import some
 from tools.causes.outcome import RIGHT, WRONG
 from tools.causes.reasons import REASONS
 
@@ -49,8 +50,7 @@ def _unseen(row: Mapping[str, Any]) -> str:
 
 
 def _operators(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (", ".join(f"`{name}`" for name in names[:_SHOWN]) + more) or NONE
+    return some([f"`{name}`" for name in names], _SHOWN) or NONE
 
 
 def _first(row: Mapping[str, Any]) -> list[str]:

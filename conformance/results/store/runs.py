@@ -20,8 +20,8 @@ from conformance.records import Observation
 from conformance.results.store import parquet
 from conformance.results.store.json_file import read_object, write_object
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
-from conformance.support.quantities import counted
 from conformance.support.suggestions import near
+from conformance.support.wording import counted
 from conformance.vocabulary import TIERS, Status
 
 RUNS = "runs"

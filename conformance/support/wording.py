@@ -1,6 +1,8 @@
-"""Numbers as text: with a noun, a unit or a prefix."""
+"""Small parts of sentences: numbers with nouns and units, the first of many names."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 _ROUNDED_UP = 0.9995  # of a unit: three digits make it 1
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -10,6 +12,12 @@ _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 def counted(n: int, what: str) -> str:
     """Return a number with its noun, e.g. ``1 cell`` or ``2 cells``."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def some(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names on one line, and how many more there are, e.g. ``abs, neg and 7 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def seconds(s: float) -> str:
