@@ -205,6 +205,7 @@ def _selection(config: pytest.Config) -> Selection:
     options.budget("--failure-budget", option.failure_budget)
     options.file_name("--lane-name", option.lane_name or "")
     options.one_of("--isolation", "mode", option.isolation, MODES)
+    options.one_of("--lane-tier", "tier", option.lane_tier, TIERS)
     options.keyword(option.keyword)
     markers.expression_of(config)
     return Selection(

@@ -129,6 +129,7 @@ def test_the_summary_of_a_run_has_every_field(pytester: pytest.Pytester) -> None
         (("--route", "nativ"), "*--route: unknown route 'nativ'; near: native*"),
         (("--tier", "smok"), "*--tier: unknown tier 'smok'; near: smoke*"),
         (("--lane-tier", "ful"), "*--lane-tier: unknown tier 'ful'; near: full*"),
+        (("--lane-tier", "ful", "--tier", "smoke"), "*--lane-tier: unknown tier 'ful'; near: full*"),
         (("--case", "ops/masking.py::masked_fil.Scalar[float32-expanded]#x"), "*--case: *near: masked_fill.Scalar*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[flaot32-expanded]#x"), "*unknown cell *[[]float32-expanded]*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),
