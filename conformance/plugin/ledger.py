@@ -100,7 +100,7 @@ def _usage_errors(directory: Path) -> Iterator[None]:
     except StoreError as e:
         raise pytest.UsageError(f"--results: {e}") from e
     except OSError as e:
-        raise pytest.UsageError(f"--results: {directory} cannot be written: {e}") from e
+        raise pytest.UsageError(f"--results: {directory} cannot be written: {e.strerror or e}") from e
 
 
 class _Reports:

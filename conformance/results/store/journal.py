@@ -68,7 +68,9 @@ class Writer:
         except (OSError, StoreError) as e:
             with contextlib.suppress(OSError):  # the directory may not exist
                 scratch.unlink(missing_ok=True)
-            raise e if isinstance(e, StoreError) else StoreError(f"{directory} cannot be written: {e}") from e
+            if isinstance(e, StoreError):
+                raise
+            raise StoreError(f"{directory} cannot be written: {e.strerror or e}") from e
 
     def append(self, observation: Observation) -> None:
         """Write an observation. If it raises StoreError, the file ends with the previous observation."""
@@ -85,7 +87,7 @@ class Writer:
         try:
             write_text(target, json.dumps(summary, indent=1) + "\n")
         except OSError as e:
-            raise StoreError(f"{target} cannot be written: {e}") from e
+            raise StoreError(f"{target} cannot be written: {e.strerror or e}") from e
         runs.close(self.directory.parent, self._manifest, self.path, self._by_status, summary)
         return target
 
@@ -107,7 +109,7 @@ class Writer:
         except OSError as e:
             with contextlib.suppress(OSError):  # a reader ignores an incomplete line
                 self._file.truncate(self._size)
-            raise StoreError(f"{self.path} cannot be written: {e}") from e
+            raise StoreError(f"{self.path} cannot be written: {e.strerror or e}") from e
         self._size += done
 
 
