@@ -16,6 +16,7 @@ from typing import Any
 
 from conformance.calls.program import run_program
 from conformance.support import shared_page
+from conformance.support.whole_file import write_text
 from conformance.triage.evidence import Found
 
 PAGE, FOUND, CALL, SEQUENCE = "page", "found.json", "call.safetensors", "sequence.safetensors"
@@ -65,7 +66,7 @@ def main(arguments: list[str]) -> None:
 
     def leave(**facts: Any) -> None:
         facts |= {"ops": watch.ops, "unjudged": watch.unjudged}
-        (directory / FOUND).write_text(json.dumps(facts), encoding="utf-8")
+        write_text(directory / FOUND, json.dumps(facts))  # whole, as this process may be killed
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)  # do not continue the program, whose later failures follow from the first
