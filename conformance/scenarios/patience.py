@@ -38,19 +38,21 @@ def run(command: Sequence[str], seconds: float, variables: Mapping[str, str] | N
         tempfile.TemporaryFile() as errors,  # and no pipes: what the process started may hold them longer than it lives
         subprocess.Popen(command, stdout=output, stderr=errors, env=variables) as process,
     ):
-        limit = Limit(process.pid, seconds)
         try:
-            while True:
-                try:
-                    code = process.wait(min(_STEP, seconds))
-                except subprocess.TimeoutExpired:
-                    if limit.is_exceeded():
-                        raise subprocess.TimeoutExpired(command, seconds) from None
-                else:
-                    return code, _text(output), _text(errors)
+            code = _end_of(process, seconds)
         except BaseException:
             process.kill()
             raise
+        return code, _text(output), _text(errors)
+
+
+def _end_of(process: subprocess.Popen[bytes], seconds: float) -> int:
+    """Return the exit code of a process. Raises subprocess.TimeoutExpired as :func:`run` does."""
+    limit = Limit(process.pid, seconds)
+    while not limit.is_exceeded():
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(min(_STEP, seconds))
+    raise subprocess.TimeoutExpired(process.args, seconds)
 
 
 def _text(file: IO[bytes]) -> str:

@@ -119,6 +119,14 @@ class _Swept:
 
     def _enlarged(self, slots: Sequence[TensorSlot]) -> Sample | None:
         """Return the sample with many elements in some arguments; None unless results then have their shape."""
+        for sample in self._large(slots):
+            ran = self._trials.run(sample, self._dtypes[0])
+            if ran and self._is_elementwise(ran, ran.sample.tensors[slots[0].index].shape):
+                return ran.sample
+        return None
+
+    def _large(self, slots: Sequence[TensorSlot]) -> Iterator[Sample]:
+        """Yield the sample with many elements in some arguments, those with most first."""
         wanted = {s.index for s in slots}
         groups = Maker(self._trials, self._values).groups(self._source, self._dtypes[0]) if self._dtypes else []
         for elements in ELEMENTS:
@@ -126,11 +134,7 @@ class _Swept:
                 if wanted <= {place.slot for place in group.places if isinstance(place, Extent)}:
                     per_index = min(s.numel // max(group.size, 1) for s in slots)
                     change = dict.fromkeys(group.places, math.ceil(elements / max(per_index, 1)))
-                    for sample in filled(self._source, resized(self._source, change), change, self._values):
-                        ran = self._trials.run(sample, self._dtypes[0])
-                        if ran and self._is_elementwise(ran, ran.sample.tensors[slots[0].index].shape):
-                            return ran.sample
-        return None
+                    yield from filled(self._source, resized(self._source, change), change, self._values)
 
     def _is_elementwise(self, ran: Ran, shape: tuple[int, ...]) -> bool:
         if any(of_result != shape for of_result in ran.shapes):
