@@ -95,6 +95,7 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["inventory", "--backend", "no_such_module:cpu"], "no_such_module"),
         (["inventory", "--route", "nativ"], "'nativ' is not one of"),
         (["repro", "nonsense", "--backend", "torch:cpu"], "nonsense"),
+        (["repro", "x", "--seed", str(2**64)], "18446744073709551616 is not in the range"),
         (["diff", "--across", "torch", "--results", "nowhere"], "no two lanes differ only in it; runs: none"),
         (["expect", "update", "demo-torch2.8-malloc-release", "--expected", "a.py/x.toml"], "a.py: File exists"),
         (["report", "site", "--bisect", "tests"], "--bisect tests: has no state.json; expected the --out of"),

@@ -31,6 +31,7 @@ from conformance.commands.edge import (
     make_directory,
     mistakes,
     seconds_option,
+    seed_option,
     tell,
     timeout_option,
 )
@@ -101,7 +102,7 @@ OUT = Path("bisect")
     help="Runs of the bad end until it fails, at most.",
 )
 @click.option("--most-runs", type=click.IntRange(1), default=200, show_default=True, help="Limit of runs for one case.")
-@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads.")
+@seed_option("Seed of the random overloads.", DEFAULT_SEED)
 @timeout_option(600.0, "a run")
 @click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Install this package too; may be repeated.")
 @click.option(

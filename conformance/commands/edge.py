@@ -54,6 +54,12 @@ def seconds_option(name: str, default: float, text: str) -> Callable[[F], F]:
     )
 
 
+def seed_option(text: str, default: int, least: int = options.SEEDS[0]) -> Callable[[F], F]:
+    """Return the decorator for the option ``--seed``. ``text``: its help; ``least``: the smallest seed."""
+    kind = click.IntRange(least, options.SEEDS[-1])
+    return click.option("--seed", type=kind, metavar="N", default=default, show_default=True, help=text)
+
+
 def timeout_option(default: float, what: str) -> Callable[[F], F]:
     """Return the decorator for the option ``--timeout``. ``what``: the work that the limit is for."""
     return seconds_option("--timeout", default, f"Seconds {what} may take.")

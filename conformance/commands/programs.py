@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from conformance.commands.edge import Mistake, backend_option, mistakes, need_directory, timeout_option
+from conformance.commands.edge import Mistake, backend_option, mistakes, need_directory, seed_option, timeout_option
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import DEFAULT_SEED
 
@@ -18,9 +18,7 @@ from conformance.vocabulary import DEFAULT_SEED
 @click.command("repro")
 @click.argument("case")
 @backend_option
-@click.option(
-    "--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads, as in the run."
-)
+@seed_option("Seed of the random overloads, as in the run.", DEFAULT_SEED)
 @click.option("--after", multiple=True, metavar="ID", help="A case or cell whose calls come first; may be repeated.")
 @click.option(
     "--runs", type=click.IntRange(1), default=1, show_default=True,
@@ -56,7 +54,7 @@ def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int
     "--rounds", type=click.IntRange(1), default=10, show_default=True, help="Schedules of each hazard: equal delays, "
     "then delays drawn from seeds. If the backend does not delay work: repetitions."
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first of the seeds.")
+@seed_option("The first of the seeds.", 0, least=0)
 @timeout_option(300.0, "a hazard")
 def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeout: float) -> None:
     """Run programs that need one dependency between two calls while work is queued; without NAME, all of them."""

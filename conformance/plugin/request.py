@@ -203,6 +203,7 @@ def _selection(config: pytest.Config) -> Selection:
     options.seconds("--cell-timeout", option.cell_timeout)
     options.budget("--death-budget", option.death_budget)
     options.budget("--failure-budget", option.failure_budget)
+    options.seed("--seed", option.seed)
     options.file_name("--lane-name", option.lane_name or "")
     options.one_of("--isolation", "mode", option.isolation, MODES)
     options.one_of("--lane-tier", "tier", option.lane_tier, TIERS)

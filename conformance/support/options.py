@@ -16,6 +16,8 @@ _KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")  # what pytest takes for a name in -
 _CONNECTIVES = frozenset({"and", "or", "not"})
 _OF_AN_EXPRESSION = (ast.Name, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not)
 
+SEEDS = range(-(2**63), 2**63)
+
 
 class OptionError(ValueError):
     """An invalid option value. The message is one line: the option, the value, and what is expected."""
@@ -44,6 +46,13 @@ def seconds(option: str, given: float) -> float:
     """Return ``given`` if it is a positive, finite number of seconds. Raises OptionError otherwise."""
     if not 0 < given < math.inf:
         raise OptionError(f"{option}: expected a positive number of seconds, got {given:g}")
+    return given
+
+
+def seed(option: str, given: int) -> int:
+    """Return ``given`` if torch takes it for a seed, and those after it. Raises OptionError otherwise."""
+    if given not in SEEDS:
+        raise OptionError(f"{option}: expected {SEEDS[0]} to {SEEDS[-1]}, got {given}")
     return given
 
 

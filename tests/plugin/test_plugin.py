@@ -134,6 +134,10 @@ def test_the_summary_of_a_run_has_every_field(pytester: pytest.Pytester) -> None
         (("--case", "ops/masking.py::masked_fill.Scalar[flaot32-expanded]#x"), "*unknown cell *[[]float32-expanded]*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),
         (("--case", "masked_fill"), "*--case: 'masked_fill' is not a case's id; one looks like *"),
+        (
+            ("--seed", str(2**64)),
+            "*--seed: expected -9223372036854775808 to *, got 18446744073709551616*",
+        ),
         (("--jobs", "0"), "*--jobs: expected 1 or more processes, got 0*"),
         (("--cell-timeout", "0"), "*--cell-timeout: expected a positive number of seconds, got 0*"),
         (("--death-budget", "-1"), "*--death-budget: expected 0 or more seconds, got -1*"),
