@@ -12,12 +12,16 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from conformance.calls.program import run_program
 from conformance.support import shared_page
 from conformance.support.whole_file import write_text
 from conformance.triage.evidence import Found
+
+if TYPE_CHECKING:
+    from conformance.backends import Capabilities
+    from conformance.calls.model import Call
 
 PAGE, FOUND, CALL, SEQUENCE = "page", "found.json", "call.safetensors", "sequence.safetensors"
 NOT_COMPILED = "TORCHDYNAMO_DISABLE"  # set for programs that call torch.compile
@@ -33,54 +37,68 @@ def read_page(directory: Path) -> tuple[int, str]:
     return int(index), name.rstrip(b"\0").decode()
 
 
-def main(arguments: list[str]) -> None:
-    """Run the program. Does not return."""
-    backend_name, where, keep, _, *program = arguments
-    directory = Path(where)
-    faulthandler.enable()
-    import torch
+class _Run:
+    """The files that the run of a program leaves in its directory, and its end."""
 
-    from conformance import backends
-    from conformance.calls import file, sequence
-    from conformance.calls.model import Call
-    from conformance.torch_versions import compilers
-    from conformance.triage.history import History
-    from conformance.triage.watch import Watch
+    def __init__(self, backend: Capabilities, directory: Path, keep: int) -> None:
+        """``keep``: the index of the op to record with the ops before it, or -1."""
+        import torch
 
-    if os.environ.get(NOT_COMPILED):  # torch 2.8 cannot import its compiler while calls are watched
-        compilers.load_decompositions()
-    backend = backends.find(backend_name)
-    page = shared_page.create(directory / PAGE, _LAYOUT, -1, b"")
-    history = History(torch.device(backend.device)) if int(keep) >= 0 else None
+        from conformance.triage.history import History
+        from conformance.triage.watch import Watch
 
-    def before(index: int, op: str, call: Call | None) -> None:
-        page.write(index, op.encode()[:_LONGEST])
-        if history and index == int(keep) and call is not None:
-            file.save(directory / CALL, [call])
-            sequence.save(directory / SEQUENCE, history.steps, history.gaps)
+        self._directory = directory
+        self._keep = keep
+        self._page = shared_page.create(directory / PAGE, _LAYOUT, -1, b"")
+        self._history = History(torch.device(backend.device)) if keep >= 0 else None
+        self.watch = Watch(backend, self._before, self._stop, self._history)
 
-    def stop(found: Found, call: Call | None) -> None:
+    def _before(self, index: int, op: str, call: Call | None) -> None:
+        """Note the op that runs next, and record it if it is the one to keep."""
+        from conformance.calls import file, sequence
+
+        self._page.write(index, op.encode()[:_LONGEST])
+        if self._history and index == self._keep and call is not None:
+            file.save(self._directory / CALL, [call])
+            sequence.save(self._directory / SEQUENCE, self._history.steps, self._history.gaps)
+
+    def _stop(self, found: Found, call: Call | None) -> None:
+        """Leave the first op that goes wrong."""
+        from conformance.calls import file
+
         if call is not None:
-            file.save(directory / CALL, [call])
-        leave(found=dataclasses.asdict(found))
+            file.save(self._directory / CALL, [call])
+        self.leave(found=dataclasses.asdict(found))
 
-    def leave(**facts: Any) -> None:
-        facts |= {"ops": watch.ops, "unjudged": watch.unjudged}
-        write_text(directory / FOUND, json.dumps(facts))  # whole, as this process may be killed
+    def leave(self, **facts: Any) -> NoReturn:
+        """Store what was found, and end the process."""
+        facts |= {"ops": self.watch.ops, "unjudged": self.watch.unjudged}
+        write_text(self._directory / FOUND, json.dumps(facts))  # whole, as this process may be killed
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)  # do not continue the program, whose later failures follow from the first
 
-    watch = Watch(backend, before, stop, history)
+
+def main(arguments: list[str]) -> None:
+    """Run the program. Does not return."""
+    backend_name, where, keep, _, *program = arguments
+    faulthandler.enable()
+
+    from conformance import backends
+    from conformance.torch_versions import compilers
+
+    if os.environ.get(NOT_COMPILED):  # torch 2.8 cannot import its compiler while calls are watched
+        compilers.load_decompositions()
+    run = _Run(backends.find(backend_name), Path(where), int(keep))
     trouble = ""
     try:
-        with watch:
+        with run.watch:
             run_program(program)
     except SystemExit as e:
         trouble = f"the program ended with {e.code}" if e.code else ""
     except BaseException as e:  # noqa: BLE001  # the report says what the program raised
         trouble = f"the program raised {type(e).__name__}: {e}"
-    leave(trouble=trouble)
+    run.leave(trouble=trouble)
 
 
 if __name__ == "__main__":
