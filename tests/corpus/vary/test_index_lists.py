@@ -66,13 +66,17 @@ def test_a_second_index_that_is_counted_from_the_end_of_the_first_dimension_is_f
     right = torch.ops.aten.index.Tensor
 
     def wrong(x: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
-        of_dims = [i if i is None or i.dtype == torch.bool else i.remainder(n) for i, n in zip(indices, x.shape)]
         given = [i for i in indices if i is not None]
-        is_wrong = len(given) > 1 and x.size(0) != x.size(1) and bool((given[1] < 0).any())
-        return right(x, of_dims).flip(0) if is_wrong else right(x, indices)
+        wraps = len(given) > 1 and x.size(0) != x.size(1) and bool((given[1] < 0).any())
+        return right(x, indices).flip(0) if wraps else right(x, indices)
 
     assert found_by(made("index.Tensor"), right, wrong, "float32")[1]
     assert not found_by(made("index.Tensor"), right, right, "float32")[1]
+
+
+def test_every_list_runs_on_cpu() -> None:
+    found = {s.name.partition("indices=")[2] for s in made("index.Tensor_out") if s.base == "float32"}
+    assert found == {*LISTS, *MASKS_OF_EQUAL, *(f"{name}_on_host" for name in ON_HOST), *LAST_ON_HOST}
 
 
 @pytest.mark.parametrize("overload", ["index.Tensor_out", "index_put"])
