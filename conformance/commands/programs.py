@@ -56,11 +56,16 @@ def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int
 )  # fmt: skip
 @seed_option("The first of the seeds.", 0, least=0)
 @timeout_option(300.0, "a hazard")
-def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeout: float) -> None:
+@click.option("--list", "listed", is_flag=True, help="List the programs, and the dependency that each needs.")
+def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeout: float, listed: bool) -> None:
     """Run programs that need one dependency between two calls while work is queued; without NAME, all of them."""
     from conformance import backends
     from conformance.hazards import runner
 
+    if listed:
+        for name in runner.names():
+            click.echo(runner.described(name))
+        return
     results = []
     with mistakes(backends.BackendNotFound, LookupError):
         found = backends.find(backend or backends.default())

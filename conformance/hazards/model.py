@@ -33,6 +33,12 @@ class Hazard:
     run: Callable[[Bench], Found]
     once: bool = False  # it has a schedule of its own, and runs under the first one alone
 
+    def text(self) -> str:
+        """Return one line: the dependency, and what a backend must have."""
+        needs = [need.value for need in Needs if need in self.needs]
+        of = f"; needs {', '.join(needs)}" if needs else ""
+        return f"{self.name}: {self.later}, after {self.earlier}{of}"
+
     def missing(self) -> str:
         return f"missing dependency: {self.later} did not wait for {self.earlier}"
 

@@ -60,6 +60,11 @@ def names() -> list[str]:
     return [*sorted(HAZARDS), RANDOM]
 
 
+def described(name: str) -> str:
+    """Return what a hazard is about, in one line."""
+    return f"{name}: steps of programs that seeds draw" if name == RANDOM else HAZARDS[name].text()
+
+
 def rounds_of(backend: Capabilities, rounds: int, first_seed: int) -> list[Schedule]:
     """Return the schedules of a run: equal delays, then those of seeds; without delays, repetitions."""
     if not backend.delays_work:

@@ -109,6 +109,15 @@ def test_the_command_says_what_a_backend_lacks() -> None:
     assert "kernels_run_in_order: NOT RUN: the backend has no queue of work: CPU runs each call at once" in done.stderr
 
 
+def test_the_hazards_are_listed_with_what_each_is_about() -> None:
+    lines = hazard("--list").stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == runner.names()
+    assert (
+        "read_after_wait_event: wait_event() and the reader, after the producer on another stream; needs streams"
+        in lines
+    )
+
+
 def test_an_unknown_hazard_is_answered_with_near_ones() -> None:
     with pytest.raises(LookupError, match="near: pinned_source_freed"):
         runner.run("pinned_source_free", BACKEND, [], 60)
