@@ -24,6 +24,7 @@ class Kind(Enum):
     COMBINE = "combine"  # target = (first + second + amount) % PRIME, in place
     UPLOAD = "upload"  # copy from pageable memory that is overwritten at once
     RENEW = "renew"  # the target becomes a new tensor, and its old memory is free
+    DOWNLOAD = "download"  # the host reads the target, while other work is queued
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Step:
             Kind.COMBINE: f"t{self.target} = ({' + '.join(f't{s}' for s in self.sources)} + {self.amount}) % {PRIME}",
             Kind.UPLOAD: f"t{self.target}.copy_(host, non_blocking=True)",
             Kind.RENEW: f"t{self.target} = torch.full(..., {self.amount})",
+            Kind.DOWNLOAD: f"t{self.target}.to('cpu')",
         }[self.kind]
         return f"`{what}` on stream {self.stream}"
 
@@ -49,16 +51,18 @@ Program = tuple[Step, ...]
 def draw(seed: int) -> Program:
     """Return the program of a seed."""
     generator = random.Random(seed)
-    kinds = [Kind.COMBINE] * 4 + [Kind.UPLOAD, Kind.RENEW]
+    kinds = [Kind.COMBINE] * 8 + [Kind.UPLOAD, Kind.RENEW] * 2 + [Kind.DOWNLOAD]
 
-    def step() -> Step:
+    streams = generator.choice((1, STREAMS, STREAMS))  # on one there are no events, which may be barriers
+    steps: list[Step] = []
+    for _ in range(STEPS):
         kind = generator.choice(kinds)
         sources = tuple(generator.randrange(TENSORS) for _ in range(2)) if kind is Kind.COMBINE else ()
-        return Step(
-            kind, generator.randrange(STREAMS), generator.randrange(TENSORS), sources, generator.randrange(PRIME)
-        )
-
-    return tuple(step() for _ in range(STEPS))
+        stream, target, amount = (generator.randrange(n) for n in (streams, TENSORS, PRIME))
+        if kind is Kind.DOWNLOAD and steps:  # of what has just been written, while its old value has yet to be read
+            stream, target = steps[-1].stream, steps[-1].target
+        steps.append(Step(kind, stream, target, sources, amount))
+    return tuple(steps)
 
 
 def dependencies(program: Program) -> list[set[int]]:
@@ -67,30 +71,35 @@ def dependencies(program: Program) -> list[set[int]]:
     readers: dict[int, list[int]] = {}
     needed: list[set[int]] = []
     for number, step in enumerate(program):
-        earlier = {writer[s] for s in step.sources if s in writer}
-        if step.kind is not Kind.RENEW:  # new memory: whoever uses the old keeps it alive
+        read = (step.target,) if step.kind is Kind.DOWNLOAD else step.sources
+        earlier = {writer[s] for s in read if s in writer}
+        if step.kind in (Kind.COMBINE, Kind.UPLOAD):  # new memory: whoever uses the old keeps it alive
             earlier |= {*readers.get(step.target, ()), *((writer[step.target],) if step.target in writer else ())}
         needed.append({e for e in earlier if program[e].stream != step.stream})
-        for source in step.sources:
+        for source in read:
             readers.setdefault(source, []).append(number)
-        writer[step.target], readers[step.target] = number, []
+        if step.kind is not Kind.DOWNLOAD:
+            writer[step.target], readers[step.target] = number, []
     return needed
 
 
 def serial(program: Program, elements: int) -> list[torch.Tensor]:
-    """Return the tensors after the program, computed on CPU step by step."""
+    """Return the tensors after the program and then what was read, computed on CPU step by step."""
     tensors = [torch.full((elements,), float(t)) for t in range(TENSORS)]
+    read: list[torch.Tensor] = []
     for step in program:
-        _compute(step, tensors, torch.device("cpu"), elements)
-    return tensors
+        read += _compute(step, tensors, torch.device("cpu"), elements)
+    return tensors + read
 
 
 def on_device(program: Program, bench: Bench, waiting: int | None = None) -> list[torch.Tensor]:
-    """Return the tensors after the program, as host tensors. Before the step ``waiting`` the device is idle."""
+    """Return the same of a device, as host tensors. Before the step ``waiting`` the device is idle."""
     tensors = [bench.full(float(t)) for t in range(TENSORS)]
+    read: list[torch.Tensor] = []
     users = [set[int]() for _ in range(TENSORS)]  # the streams that use each tensor
     streams = [bench.stream() for _ in range(STREAMS)]
-    needed, events = dependencies(program), [bench.event() for _ in program]
+    needed = dependencies(program)
+    events = {number: bench.event() for number in set[int]().union(*needed)}  # a further one may be a barrier
     for number, step in enumerate(program):
         if number == waiting:
             bench.wait()
@@ -102,15 +111,19 @@ def on_device(program: Program, bench: Bench, waiting: int | None = None) -> lis
                 for user in users[step.target]:
                     tensors[step.target].record_stream(streams[user])
                 users[step.target] = set()
-            _compute(step, tensors, bench.device, bench.elements)
-            events[number].record(stream)
+            read += _compute(step, tensors, bench.device, bench.elements)
+            if number in events:
+                events[number].record(stream)
         for used in (step.target, *step.sources):
             users[used].add(step.stream)
     bench.wait()
-    return [tensor.cpu() for tensor in tensors]
+    return [tensor.cpu() for tensor in tensors] + read
 
 
-def _compute(step: Step, tensors: list[torch.Tensor], device: torch.device, elements: int) -> None:
+def _compute(step: Step, tensors: list[torch.Tensor], device: torch.device, elements: int) -> list[torch.Tensor]:
+    """Carry out a step. Return what it read."""
+    if step.kind is Kind.DOWNLOAD:
+        return [tensors[step.target].to("cpu", copy=True)]
     if step.kind is Kind.RENEW:
         tensors[step.target] = torch.full((elements,), float(step.amount), device=device)
     elif step.kind is Kind.UPLOAD:
@@ -120,13 +133,15 @@ def _compute(step: Step, tensors: list[torch.Tensor], device: torch.device, elem
     else:
         first, second = (tensors[s] for s in step.sources)
         tensors[step.target].copy_((first + second + step.amount).remainder_(PRIME))
+    return []
 
 
 def check(program: Program, bench: Bench, waiting: int | None = None) -> Difference | None:
     """Run a program once, and return the first difference from its data flow."""
-    wanted = serial(program, bench.elements)
-    pairs = enumerate(zip(on_device(program, bench, waiting), wanted, strict=True))
-    return next((found for t, (got, want) in pairs if (found := difference(f"t{t}", got, want))), None)
+    names = [f"t{t}" for t in range(TENSORS)]
+    names += [f"what step {n} read" for n, step in enumerate(program) if step.kind is Kind.DOWNLOAD]
+    each = zip(names, on_device(program, bench, waiting), serial(program, bench.elements), strict=True)
+    return next((found for name, got, wanted in each if (found := difference(name, got, wanted))), None)
 
 
 def shortened(program: Program, fails: Callable[[Program], bool]) -> Program:

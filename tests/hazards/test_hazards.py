@@ -103,6 +103,14 @@ def test_the_command_fails_for_a_missing_dependency() -> None:
     assert "(2000 µs before each piece of work)" in done.stdout
 
 
+@pytest.mark.parametrize("fault", ["partial_run_donates", "partial_run_keeps_first_argument", "partial_run_drops_rest"])
+def test_random_programs_find_a_fault_of_recorded_work(fault: str) -> None:
+    few = ("--rounds", "40", "--seed", "5", "--backend", "refnpu")
+    done = hazard(runner.RANDOM, *few, REFNPU_LAZY="1", REFNPU_FAULT=fault)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "missing dependency: step 1 (" in done.stdout
+
+
 def test_the_command_says_what_a_backend_lacks() -> None:
     done = hazard("kernels_run_in_order", "--backend", "torch:cpu")
     assert done.returncode == 2
