@@ -172,11 +172,14 @@ def set_beyond_the_storage(device: str) -> Results:
     """``set_`` to sizes that reach behind a storage lets it grow; all tensors in it see the bytes that it had."""
     results: Results = {}
     forms = {"sizes": (0, (9,), (1,)), "offset": (4, (5,), (1,)), "strides": (1, (3, 2), (4, 1))}
-    for name, form in forms.items():
+    for name, (offset, size, stride) in forms.items():
         source = _values(6, torch.float32, device)
-        tensor = torch.empty(0, device=device).set_(source.untyped_storage(), *form)
-        results[f"{name}_bytes"] = torch.tensor([t.untyped_storage().nbytes() for t in (source, tensor)])
-        results[f"{name}_kept"] = source.clone()
+        tensor = torch.empty(0, device=device).set_(source.untyped_storage(), offset, size, stride)
+        held = [t.untyped_storage().nbytes() for t in (source, tensor)]
+        results |= {f"{name}_bytes": torch.tensor(held), f"{name}_kept": source.clone()}
+        last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if min(held) <= last * tensor.element_size():  # a write would damage what lies behind
+            continue
         tensor.fill_(100)
         results[name] = tensor.clone()
         results[f"{name}_source"] = source.clone()

@@ -343,7 +343,7 @@ def test_the_cache_of_pytest_does_not_store_the_ids_of_cells(pytester: pytest.Py
 
 
 def test_scenarios_are_cells_of_a_run(pytester: pytest.Pytester) -> None:
-    selection = ("-k", "masks and fill or storages and set_", "-vv", "--jobs", "1")
+    selection = ("-k", "masks and fill or storages and set_to", "-vv", "--jobs", "1")
     result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, *selection)
     assert result.ret == Exit.OK
     lines = ["masks.py::masked_fill PASSED*", "storages.py::set_to_another_storage PASSED*"]
