@@ -1,4 +1,4 @@
-"""Random programs on several streams whose data flow is known, and what the shortest wrong one lacks.
+"""Random programs on one stream or several whose data flow is known, and what the shortest wrong one lacks.
 
 A step waits for what its data flow needs and for nothing else: for the writers of what it reads, and for the readers
 and writers of what it overwrites. The expected values come from the same steps on CPU, one after the other.
