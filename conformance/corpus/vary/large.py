@@ -13,7 +13,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Place, label
 from conformance.corpus.vary.arguments import Other, defined, others, replaced, spread
-from conformance.corpus.vary.operands import Form, beside_half, operands
+from conformance.corpus.vary.operands import Form, beside_half, converting, operands
 from conformance.corpus.vary.sizes import LARGE, Maker
 from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
@@ -57,8 +57,12 @@ def _half(source: Sample, chosen: tuple[str, ...], turn: int, overload: Overload
 
 
 def forms(source: Sample, schema: Any, *, pointwise: bool) -> list[Form]:
-    """Return the calls with another argument: a few values of each, and each kind of other operand."""
-    fixed = facts(source.overload).fixed
+    """Return the calls with another argument: a few values of each, and each kind of other operand.
+
+    A call that converts, converts to every dtype: its loops are by the sizes of two elements.
+    """
+    known = facts(source.overload)
+    fixed = known.fixed
     found = [(one.name, replaced(source, schema, one)) for one in _values(source, schema)]
     kinds: dict[str, Form] = {}
     for name, sample in operands(source, schema, pointwise) if source.base != "complex64" else ():
@@ -66,7 +70,9 @@ def forms(source: Sample, schema: Any, *, pointwise: bool) -> list[Form]:
             kinds.setdefault(name.partition("_")[0], (name, sample))
     found += kinds.values()
     found += [(f"others=float32_{dtype}", sample) for dtype, sample in beside_half(source)]
-    return [(name, sample) for name, sample in found if name.partition("=")[0] not in fixed][:_MOST]
+    found = [(name, sample) for name, sample in found if name.partition("=")[0] not in fixed][:_MOST]
+    converted = [(name, sample) for name, _, sample in converting(source, schema)] if known.tolerance.exact else []
+    return list({name: (name, sample) for name, sample in (*found, *converted)}.values())
 
 
 def _values(source: Sample, schema: Any) -> Iterator[Other]:

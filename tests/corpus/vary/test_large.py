@@ -39,6 +39,12 @@ def test_an_operand_has_another_dtype_or_is_a_scalar() -> None:
     assert {("float64", False), ("bool", False), (None, True)} <= others
 
 
+@pytest.mark.parametrize(("overload", "argument"), [("_to_copy", "dtype"), ("copy_", "src")])
+def test_a_copy_is_large_in_conversions_to_elements_of_each_size(overload: str, argument: str) -> None:
+    found = {s.name.partition(f".{argument}=")[2].partition(".")[0] for s in made(overload)}
+    assert {"uint8", "int8", "int16", "float32", "float64", "complex128"} <= found
+
+
 def test_dimensions_are_counted_from_the_front() -> None:
     assert all(s.args[1] >= 0 for s in made("cumsum") if isinstance(s.args[1], int))
 
