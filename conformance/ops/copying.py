@@ -16,6 +16,8 @@ FAMILY = Family(
         ),
     {"tolerance": EXACT, "moves": True},
     but={
+        # Backends register _copy_from.
+        **{name: {"only_way": True} for name in words("copy_ _to_copy")},
         # What lies beyond the old end of a grown tensor is not defined.
         **{name: {"undefined": (0,)} for name in words("resize resize_as _resize_output")},
         **{

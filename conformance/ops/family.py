@@ -112,6 +112,7 @@ class OpFacts:
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     picks_kernel: bool = False  # calls another overload on another device, whose gradients may lie in another order
     unstable: str = ""  # why not even the CPU gives the same bits twice
+    only_way: bool = False  # a composite that alone reaches a kernel which has no overload of its own, or no samples
     cpu_alone: bool = False  # torch registers a kernel for all devices that takes CPU memory alone
     cannot: str = ""  # why no sample reaches it; "" if one should
 

@@ -20,7 +20,7 @@ from conformance.plan import cases as cases_
 from conformance.plan import wider
 from conformance.plan.case import Case
 from conformance.plan.selection import Selection
-from conformance.plan.tiers import WIDEST, Share
+from conformance.plan.tiers import WIDEST, Share, Tier
 from conformance.scenarios import catalogue
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import CASE_ID, RUN, CaseId, CellId, Route
@@ -157,7 +157,10 @@ class Plan:
 
     def share(self, overload: str) -> Share:
         """Return how many of an overload's cells and samples the tier takes."""
-        return self.tier.share(self.inventory[overload].route)
+        return self._share_in(self.tier, overload)
+
+    def _share_in(self, tier: Tier, overload: str) -> Share:
+        return tier.share(self.inventory[overload].route, only_way=ops.facts(overload).only_way)
 
     def contexts(self) -> list[str]:
         """Return the names of the contexts that the selection takes."""
@@ -202,7 +205,7 @@ class Plan:
 
     def takes_all(self, cell: CellId) -> bool:
         """Whether :meth:`cases` are all cases that the widest tier has in this cell."""
-        most, widest = (t.share(self.inventory[cell.overload].route).most(cell.layout) for t in (self.tier, WIDEST))
+        most, widest = (self._share_in(t, cell.overload).most(cell.layout) for t in (self.tier, WIDEST))
         found = self.all_cases(cell)
         if most != widest and most is not None and len(_cases(self, cell, most + 1)) > len(found):
             return False

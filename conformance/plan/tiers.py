@@ -84,9 +84,14 @@ class Tier:
         """Whether an overload has cells of a context in this tier."""
         return self.layouts is None or name in self.layouts or (name, overload) in self.chosen
 
-    def share(self, route: Route) -> Share:
-        """Return what is taken of an overload that is served so."""
-        return self.shares.get(route, Share())
+    def share(self, route: Route, *, only_way: bool = False) -> Share:
+        """Return what is taken of an overload that is served so.
+
+        ``only_way``: no other overload reaches the kernel behind it. A tier that takes all of a native overload takes
+        all of it, too.
+        """
+        as_native = only_way and Route.NATIVE not in self.shares
+        return Share() if as_native else self.shares.get(route, Share())
 
 
 # What a fallback calls is tried on CPU anyway, and what a composite calls has samples of its own. But kernels that have

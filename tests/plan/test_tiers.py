@@ -27,6 +27,13 @@ def test_without_limits_all_layouts_of_the_first_dtype_and_few_of_each_other_are
     }
 
 
+def test_the_only_way_to_a_kernel_is_taken_as_a_native_overload_is_where_those_are_taken_whole() -> None:
+    full, smoke = TIERS["full"], TIERS["smoke"]
+    assert full.share(Route.COMPOSITE).most("values_strided") == 24
+    assert full.share(Route.COMPOSITE, only_way=True) == full.share(Route.NATIVE) == Share()
+    assert smoke.share(Route.COMPOSITE, only_way=True) == smoke.share(Route.COMPOSITE)
+
+
 @pytest.mark.parametrize(
     ("dtypes", "first"),
     [(("bool", "float32", "int64"), "float32"), (("bool", "int64"), "int64"), (("uint8", "complex64"), "complex64")],
