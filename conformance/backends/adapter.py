@@ -45,8 +45,8 @@ class Backend(Protocol):
     def verify_memory(self) -> list[str]:
         """Damage found in the allocator's own bookkeeping (redzones, canaries); empty when sound.
 
-        One line a block, its first word the block's address in hexadecimal. Each damage is told once: a call reports
-        what was done since the call before.
+        One line for each damaged block, which begins with the block's address in hexadecimal. A call reports the damage
+        since the previous call.
         """
 
     def fill_fresh(self, byte: int | None) -> None:

@@ -112,10 +112,14 @@ class Bench:
             matrix = matrix @ matrix
             self._busy.append(matrix)  # so that it is not freed, and nothing waits for it
 
+    def next_users(self) -> list[torch.Tensor]:
+        """Return tensors, all 9, that the current stream fills: as much memory as the program may have freed."""
+        return [torch.full((self.elements,), 9.0, device=self.device) for _ in range(16)]
+
     def overwrite_free_memory(self) -> None:
         """Take memory on an idle stream, as much as the program may have freed, and write over it."""
         with self.on(self.stream()):
-            self._busy.extend(torch.full((self.elements,), 9.0, device=self.device) for _ in range(16))
+            self._busy.extend(self.next_users())
 
     def users_of(self, where: int) -> list[torch.Tensor]:
         """Return tensors, all 9, the last of which is at the address ``where``, if one comes to lie there at all."""

@@ -190,7 +190,7 @@ def freed_tensor_of_a_recorded_stream(bench: Bench) -> Found:
     x, y, stream = read(bench)
     x.record_stream(stream)
     del x
-    others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+    others = bench.next_users()
     bench.wait()
     yield difference("what the kernel made", y, 2)
     del others
@@ -204,7 +204,7 @@ def freed_tensor_of_the_recorded_current_stream(bench: Bench) -> Found:
         x.record_stream(bench.current())
         torch.add(x, 1, out=y)
     del x
-    others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+    others = bench.next_users()
     bench.wait()
     yield difference("what the kernel made", y, 2)
     del others
@@ -215,7 +215,7 @@ def storage_grown_while_a_recorded_stream_reads_it(bench: Bench) -> Found:
     x, y, stream = read(bench)
     x.record_stream(stream)
     x.resize_(bench.elements * 2)
-    others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+    others = bench.next_users()
     bench.wait()
     yield difference("what the kernel made", y, 2)
     del others
@@ -232,7 +232,7 @@ def freed_tensor_of_two_recorded_streams(bench: Bench) -> Found:
                 torch.add(x, 1, out=y)
             x.record_stream(stream)
         del x
-        others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+        others = bench.next_users()
         bench.wait()
         for number, y in enumerate(results):
             yield difference(f"what kernel {number} made while {slow} was slow", y, 2)
@@ -244,7 +244,7 @@ def freed_tensor_of_a_stream_waited_for(bench: Bench) -> Found:
     x, y, stream = read(bench)
     bench.current().wait_stream(stream)
     del x
-    others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
+    others = bench.next_users()
     bench.wait()
     yield difference("what the kernel made", y, 2)
     del others
