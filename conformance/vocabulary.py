@@ -133,7 +133,10 @@ class Fact(Word):
     HOST_LEAK = "host_leak", "cells: in the batch; guilty: the cell that leaks when run alone; lost: blocks by stack"
     SECOND_CALL_RAISED = "second_call_raised", "error: raised by the second call with the same arguments"
     UNSTABLE = "unstable", "none: two calls with the same arguments gave different bits"
-    FRESH_MEMORY = "fresh_memory", "byte: the fill of fresh device memory in the call that gave different bits"
+    FRESH_MEMORY = (
+        "fresh_memory",
+        "byte: the fill of fresh device memory in the call that gave different bits; difference: facts of wrong values",
+    )
     SAME_DRAWS = "same_draws", "seeds: number of seeds that gave the same draws"
     NAN_DRAWS = "nan_draws", "none: some draws are NaN"
     DRAWS = "draws", "distance, allowed: Kolmogorov-Smirnov distances; draws: their number"

@@ -35,6 +35,7 @@ class Device:
     fallback: int = 0
     blocks: int = 0
     fresh: int = 0  # what fresh memory holds
+    fills_fresh: bool = False
     damage: list[str] = field(default_factory=list)
 
     def route_counters(self) -> tuple[int, int]:

@@ -32,6 +32,8 @@ class Backend(Protocol):
     hidden_by: Mapping[str, str]
     # Optional: CPU threads of the processes that run cells. Without it: 1. With more, ``isolation`` must be "spawn".
     threads: int
+    # Optional: whether the environment fills fresh memory. If so, the suite leaves the first call of a case to it.
+    fills_fresh: bool
 
     def route_counters(self) -> tuple[int, int]:
         """(native calls, fallback calls) since the process started; cheap, read around every call."""

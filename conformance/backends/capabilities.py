@@ -19,6 +19,10 @@ _CHECKED_BY = {
     "route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone", "fill_fresh": "uninitialized",
 }  # fmt: skip
 
+# What fresh memory holds in the first call of a case: neither what a freed result has left there nor zeros. A huge, finite
+# number in every floating dtype, so that none of its comparisons is unordered.
+SOIL = 0x7B
+
 # Bytes of blocks that are filled for what kernels may allocate besides their results, and of all blocks together.
 _WORKSPACES = (512, 4 << 10, 32 << 10, 256 << 10)
 _FILLED_AT_MOST = 256 << 20
@@ -43,6 +47,7 @@ class Capabilities:
         self._stats = getattr(backend, "memory_stats", None)
         self._verify = getattr(backend, "verify_memory", None)
         self._fill = getattr(backend, "fill_fresh", None)
+        self._is_filled = bool(getattr(backend, "fills_fresh", False))
         self._delay = getattr(backend, "delay_work", None)
         self._mark_step = getattr(backend, "mark_step", None)
         self._donate = getattr(backend, "donate", None)
@@ -183,6 +188,18 @@ class Capabilities:
         """Whether :meth:`fresh_memory` has an effect, as far as is known."""
         return self._fill is not None or (self._fills and self._frees_filled)
 
+    @property
+    def soils_memory(self) -> bool:
+        """Whether :meth:`soiled_memory` has an effect."""
+        return self._fill is not None and not self._is_filled
+
+    def soiled_memory(self) -> contextlib.AbstractContextManager[None]:
+        """Within, device memory that is given out holds :data:`SOIL`, unless the environment fills it.
+
+        Changes nothing where the backend does not offer it.
+        """
+        return self._filled(SOIL) if self.soils_memory else contextlib.nullcontext()
+
     @contextlib.contextmanager
     def fresh_memory(self, byte: int, sizes: Iterable[int] = ()) -> Iterator[None]:
         """Within, device memory that is given out holds ``byte``.
@@ -194,6 +211,12 @@ class Capabilities:
             self._free_filled(byte, sizes)
             yield
             return
+        with self._filled(byte):
+            yield
+
+    @contextlib.contextmanager
+    def _filled(self, byte: int) -> Iterator[None]:
+        assert self._fill
         self._fill(byte)
         try:
             yield

@@ -129,7 +129,11 @@ def _second_call(m: Mismatch) -> str:
 
 
 def _fresh_memory(m: Mismatch) -> str:
-    return f"other bits when fresh device memory holds 0x{m.facts['byte']:02X}"
+    byte, difference = m.facts["byte"], m.facts.get("difference")
+    if difference is None:
+        return f"other bits when fresh device memory holds 0x{byte:02X}"
+    wrong = text(Mismatch(Check.VALUE, "", difference))
+    return f"the values follow what fresh device memory holds, 0x{byte:02X} in this call: {wrong}"
 
 
 def _draws(m: Mismatch) -> str:

@@ -111,13 +111,22 @@ class Judge:
         self._prepare(case)
         live = partial(self._judge_call, case)
         try:
-            result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
+            result = self._judge(case, live, lambda: self._over_soiled(case), on_phase or _ignore)
         except Exception:
             self._loss.ask()
             raise
+        result.mismatches = self._memory_named(case, result.mismatches)
         result.mismatches = widening.noted(result.mismatches, case)
         result.raw_ns = self._call.raw_ns + self._on_cpu.raw_ns
         return result
+
+    def _memory_named(self, case: Case, mismatches: list[Mismatch]) -> list[Mismatch]:
+        """Return wrong values as those of uninitialized memory, if they follow what it holds."""
+        if self.has_lost_device or not any(m.check is Check.VALUE for m in mismatches):
+            return mismatches
+        if not repetition.follows_memory(self._criteria, self._backend, partial(self._on_device, case)):
+            return mismatches
+        return [repetition.of_memory(m) if m.check is Check.VALUE else m for m in mismatches]
 
     def _prepare(self, case: Case) -> None:
         """Take the op of both sides from the context, and set their times to 0."""
@@ -272,6 +281,11 @@ class Judge:
             side = self._twins.side(case, self._device)
             return self._call(side, seed=seed, synchronize=self._backend.synchronize, ambient=ambient)
 
+    def _over_soiled(self, case: Case, ambient: Ambient | None = None) -> CallOutcome:
+        """Make the call over soiled memory, so that what it leaves unwritten is not what an earlier call wrote there."""
+        with self._backend.soiled_memory():
+            return self._on_device(case, ambient=ambient)
+
     def _in_turn(self, case: Case, device: torch.device) -> Iterator[CallOutcome]:
         """Make the call again and again, with the same arguments and no seed in between."""
         side = self._twins.side(case, device)
@@ -314,7 +328,7 @@ class Judge:
     def _compare_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         before = self._backend.route_counters()
         watched = self._watched(case)
-        actual = self._on_device(case, ambient=watched)
+        actual = self._over_soiled(case, watched)
         after = self._backend.route_counters()
         if self._loss.is_met_by(actual):
             return CaseResult(self._loss.differences(expected, actual), raised=actual)

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 
 from conformance.backends import Capabilities
+from conformance.backends.capabilities import SOIL
 from conformance.judging import bits, dependence, distribution, facts, support
 from conformance.judging.draws import Draws, flat
 from conformance.judging.oracle import CallOutcome
@@ -66,6 +67,25 @@ def uninitialized(
         return [_raised_again(second)]
     found = {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL}
     return [Mismatch(Check.UNINITIALIZED, m.subject, found) for m in differences(second)[:1]]
+
+
+def follows_memory(criteria: Criteria, backend: Capabilities, on_device: Again) -> bool:
+    """Whether results have other bits over other fresh memory, and the same bits over the same."""
+    if not backend.soils_memory:
+        return False
+    with backend.soiled_memory():
+        first = on_device(None)
+    with backend.fresh_memory(REFILL):
+        second, third = on_device(None), on_device(None)
+    if any(outcome.error is not None for outcome in (first, second, third)):
+        return False
+    return bool(_differing(first, second, criteria)) and not _differing(second, third, criteria)
+
+
+def of_memory(wrong: Mismatch) -> Mismatch:
+    """Return wrong values of a call over soiled memory as what they come from."""
+    found = {"kind": Fact.FRESH_MEMORY.value, "byte": SOIL, "difference": wrong.facts}
+    return Mismatch(Check.UNINITIALIZED, wrong.subject, found)
 
 
 def _over_filled(first: CallOutcome, backend: Capabilities, on_device: Again) -> CallOutcome:

@@ -152,6 +152,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
      "the second call raised ValueError: not today, the first did not raise"),
     (Fact.UNSTABLE, {}, "two calls with the same arguments gave different bits"),
     (Fact.FRESH_MEMORY, {"byte": 255}, "other bits when fresh device memory holds 0xFF"),
+    (Fact.FRESH_MEMORY, {"byte": 123, "difference": {"kind": "plain", "device": "2", "cpu": "1"}},
+     "the values follow what fresh device memory holds, 0x7B in this call: 2 on the device, 1 on CPU"),
     (Fact.SAME_DRAWS, {"seeds": 20}, "20 seeds gave the same draws"),
     (Fact.NAN_DRAWS, {}, "some draws are NaN"),
     (Fact.DRAWS, {"distance": 0.5, "allowed": 0.25, "draws": 800},

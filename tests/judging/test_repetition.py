@@ -118,12 +118,12 @@ class TestUninitializedMemory:
 
     @pytest.mark.parametrize("layout", ["sizes", "variants"])
     def test_a_native_kernel_that_reads_it_fails(self, layout: str) -> None:
-        device = Device()
+        device = Device(fills_fresh=True)
         (found,) = judge(torch.neg, lambda x: -x + device.fresh, generated(layout), device=device).mismatches
         assert (found.check, found.subject, found.facts["byte"]) == (Check.UNINITIALIZED, "result", 255)
 
     def test_a_kernel_that_reads_it_and_writes_an_argument_fails(self) -> None:
-        device, case = Device(), generated("sizes", written=True)
+        device, case = Device(fills_fresh=True), generated("sizes", written=True)
         assert not judge(torch.neg_, torch.neg_, case, device=device).mismatches
         (found,) = judge(torch.neg_, lambda x: x.neg_().add_(device.fresh), case, device=device).mismatches
         assert (found.check, found.subject) == (Check.UNINITIALIZED, "self")
@@ -137,3 +137,27 @@ class TestUninitializedMemory:
         facts = OpFacts("misc", SUMMED)
         assert not judge(torch.sum, total, generated("sizes"), facts, device=device).mismatches
         assert next(calls) == 3
+
+
+class TestSoiledMemory:
+    """A device that leaves elements unwritten, and calls that are made while fresh memory is filled."""
+
+    @pytest.mark.parametrize("layout", ["values", "expanded", "contiguous"])
+    def test_values_that_follow_what_memory_holds_are_said_to(self, layout: str) -> None:
+        device = Device()
+        (found,) = judge(torch.neg, lambda x: -x + device.fresh, generated(layout), device=device).mismatches
+        assert (found.check, found.subject, found.facts["byte"]) == (Check.UNINITIALIZED, "result", 0x7B)
+        assert found.facts["difference"]["kind"] == "elements"
+
+    def test_values_that_are_wrong_over_any_memory_are_wrong_values(self) -> None:
+        (found,) = judge(torch.neg, lambda x: 1 - x, generated("values"), device=Device()).mismatches
+        assert found.check is Check.VALUE
+
+    def test_values_that_change_with_each_call_are_wrong_values(self) -> None:
+        calls = count(1)
+        (found,) = judge(torch.neg, lambda x: next(calls) - x, generated("values"), device=Device()).mismatches
+        assert found.check is Check.VALUE
+
+    def test_an_environment_that_fills_memory_keeps_its_fill(self) -> None:
+        device = Device(fills_fresh=True)
+        assert not judge(torch.neg, lambda x: -x + device.fresh, generated("values"), device=device).mismatches

@@ -22,6 +22,7 @@ class Adapter:
     name = "refnpu"
     device = "npu:0"
     keeps_subnormals = True
+    fills_fresh = bool(os.environ.get("REFNPU_FILL_FRESH"))
     hidden_by: ClassVar[dict[str, str]] = {"REFNPU_DEVICES": "0"}
 
     def route_counters(self) -> tuple[int, int]:
