@@ -3,7 +3,7 @@
 FOUND_IN = {
     "copy_size_rounded_down": ("copy_", "float32", "contiguous", "value"),
     "reduction_skips_tail": ("sum.IntList_out", "float32", "contiguous", "value"),
-    "repeat_interleave_1024_copies": ("repeat_interleave.Tensor", "float32", "values", "value"),
+    "repeat_interleave_1024_copies": ("repeat_interleave.Tensor", "float32", "values", "uninitialized"),
     "roll_two_dims_at_most": ("roll", "float32", "variants", "value"),
     "descending_sort_in_blocks": ("sort.values_stable", "float32", "sizes", "value"),
     "topk_smallest_of_first_1024": ("topk.values", "float64", "sizes", "value"),

@@ -3,7 +3,7 @@
 FOUND_IN = {
     "unfold_sets_version_counter": ("unfold", "float32", "inference_mode", "error_parity"),
     "embedding_asks_version": ("embedding", "float32", "inference_mode", "error_parity"),
-    "deterministic_empty_not_filled": ("empty_like", "float32", "deterministic", "value"),
+    "deterministic_empty_not_filled": ("empty_like", "float32", "deterministic", "uninitialized"),
     "deterministic_scatter_add_of_largest": ("scatter_add.out", "float32", "deterministic", "value"),
     "deterministic_index_add_ignores_alpha": ("index_add.out", "float32", "deterministic", "value"),
     "integers_computed_in_float32": ("exp", "int64", "default_dtype", "value"),

@@ -20,7 +20,7 @@ FOUND_IN = {
     "dropout_scales_without_gradient": ("native_dropout", "float64", "gradcheck", "context"),
     "set_storage_of_number_as_row": ("_logcumsumexp", "float32", "copied", "context"),
     "set_storage_empty_keeps_size": ("celu", "float32", "copied", "context"),
-    "compiled_tail_not_written": ("add.Tensor", "float32", "inductor", "value"),
+    "compiled_tail_not_written": ("add.Tensor", "float32", "inductor", "uninitialized"),
     "compiled_launch_drops_offset": ("add.Tensor", "float32", "inductor", "value"),
     "hypot_saved_without_version": ("hypot", "float32", "overwritten", "context"),
     "celu_gradient_in_given_memory": ("celu", "float32", "gradgrad", "error_parity"),
