@@ -19,8 +19,8 @@ _CHECKED_BY = {
     "route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone", "fill_fresh": "uninitialized",
 }  # fmt: skip
 
-# What fresh memory holds in the first call of a case: neither what a freed result has left there nor zeros. A huge, finite
-# number in every floating dtype, so that none of its comparisons is unordered.
+# What fresh memory holds in the first call of a case: neither zeros nor what a freed result has left there. In a
+# floating dtype it is a large, finite number, so that no comparison with it is unordered.
 SOIL = 0x7B
 
 # Bytes of blocks that are filled for what kernels may allocate besides their results, and of all blocks together.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from conformance.judging import (
     storages,
     widening,
 )
+from conformance.judging.device_calls import DeviceCalls
 from conformance.judging.lost_device import Loss
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
@@ -86,9 +86,9 @@ class Judge:
         self._criteria = criteria
         self._context = context
         self._op = op
-        self._device = context.device(torch.device(backend.device))
         seed_of_draws = seed if criteria.random else None
-        self._call = Caller(op, seed_of_draws)
+        self._calls = DeviceCalls(op, twins, backend, context, seed_of_draws)
+        self._device = self._calls.device
         self._on_cpu = Caller(op, seed_of_draws)
         self._comparison = Comparison(criteria, route, self._device)
         self.reference = Reference(self._on_cpu, twins, criteria, self._comparison, context)
@@ -111,31 +111,28 @@ class Judge:
         self._prepare(case)
         live = partial(self._judge_call, case)
         try:
-            result = self._judge(case, live, lambda: self._over_soiled(case), on_phase or _ignore)
+            result = self._judge(case, live, lambda: self._calls.over_soiled(case), on_phase or _ignore)
         except Exception:
             self._loss.ask()
             raise
         result.mismatches = self._memory_named(case, result.mismatches)
         result.mismatches = widening.noted(result.mismatches, case)
-        result.raw_ns = self._call.raw_ns + self._on_cpu.raw_ns
+        result.raw_ns = self._calls.raw_ns + self._on_cpu.raw_ns
         return result
 
     def _memory_named(self, case: Case, mismatches: list[Mismatch]) -> list[Mismatch]:
         """Return wrong values as those of uninitialized memory, if they follow what it holds."""
         if self.has_lost_device or not any(m.check is Check.VALUE for m in mismatches):
             return mismatches
-        if not repetition.follows_memory(self._criteria, self._backend, partial(self._on_device, case)):
+        if not repetition.follows_memory(self._criteria, self._backend, partial(self._calls.make, case)):
             return mismatches
         return [repetition.of_memory(m) if m.check is Check.VALUE else m for m in mismatches]
 
     def _prepare(self, case: Case) -> None:
         """Take the op of both sides from the context, and set their times to 0."""
-        self._call.raw_ns = self._on_cpu.raw_ns = 0
-        self._call.op = self._as_on_device(self._op, case)
+        self._calls.prepare(case)
+        self._on_cpu.raw_ns = 0
         self._on_cpu.op = widening.on_cpu(self._context.on_cpu(self._op, case.cell.overload, case.variant), case)
-
-    def _as_on_device(self, op: Callable[..., Any], case: Case) -> Callable[..., Any]:
-        return self._context.on_device(op, case.cell.overload, case.variant, self._backend)
 
     def reference_is_sound(self, case: Case) -> bool:
         """Whether CPU alone, called as the context calls it, gives the same bits whatever memory holds.
@@ -254,48 +251,16 @@ class Judge:
                 raise DeviceLacks(f"tensors of {str(dtype).removeprefix('torch.')}") from raised
 
     def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
-        """Call the op once more, on the device or on CPU; returns the operators that run there, in order.
-
-        What a context calls besides the op is not among them, where that is no part of what it tries.
-        Damage that this call does to memory has been reported by the call before, and is not reported again.
-        """
+        """Call the op once more, on the device or on CPU; returns the operators that run there, in order."""
         self._prepare(case)
         if on_cpu:
             return kernels.names(lambda: self.reference.again(case))
-        with self._context.around():
-            side = self._twins.side(case, self._device)
-            synchronize = self._backend.synchronize
-
-            def call(op: Callable[..., Any]) -> CallOutcome:
-                return oracle.call(self._as_on_device(op, case), side, self._call.seed, synchronize)
-
-            if self._context.op_alone:
-                found = kernels.names_inside(self._op, call)
-            else:
-                found = kernels.names(lambda: call(self._op))
-        self._backend.verify_memory()
-        return found
-
-    def _on_device(self, case: Case, seed: int | None = None, ambient: Ambient | None = None) -> CallOutcome:
-        with self._context.around():
-            side = self._twins.side(case, self._device)
-            return self._call(side, seed=seed, synchronize=self._backend.synchronize, ambient=ambient)
-
-    def _over_soiled(self, case: Case, ambient: Ambient | None = None) -> CallOutcome:
-        """Make the call over soiled memory, so that what it leaves unwritten is not what an earlier call wrote there."""
-        with self._backend.soiled_memory():
-            return self._on_device(case, ambient=ambient)
-
-    def _in_turn(self, case: Case, device: torch.device) -> Iterator[CallOutcome]:
-        """Make the call again and again, with the same arguments and no seed in between."""
-        side = self._twins.side(case, device)
-        while True:
-            yield oracle.call(self._call.op, side, None, None if device == CPU else self._backend.synchronize)
+        return self._calls.kernels(case)
 
     def _judge_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
         for earlier in case.before:
-            if self._loss.is_met_by(self._on_device(earlier)):
+            if self._loss.is_met_by(self._calls.make(earlier)):
                 return CaseResult(skipped=LOST_EARLIER)
         before = self._backend.live_memory()
         result = self._compare_call(case, expected, others)
@@ -303,32 +268,15 @@ class Judge:
             return result
         leaked = device_memory.leak(before, self._backend.live_memory())
         if leaked and (self._backend.bare or min(leaked.facts["blocks"], leaked.facts["bytes"]) < 0):
-            leaked = self._leaked_again(case)
+            leaked = self._calls.left_again(case)
         if leaked and not result.skipped and Check.LEAK not in self._context.unchecked:
             result.mismatches.append(leaked)
         return result
 
-    def _leaked_again(self, case: Case) -> Mismatch | None:
-        """Return what the second of two more calls leaves behind, or gives back; None if one of them leaves nothing.
-
-        torch's own numbers, which stand in for an adapter's, include workspaces that backends take on first use. And a
-        call may give back the memory of an earlier one: tensors in objects that refer to each other live until Python
-        looks for such objects.
-        """
-        gc.collect()
-        leaked = None
-        for _ in range(2):
-            before = self._backend.live_memory()
-            self._on_device(case)
-            leaked = device_memory.leak(before, self._backend.live_memory())
-            if not leaked:
-                return None
-        return leaked
-
     def _compare_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         before = self._backend.route_counters()
         watched = self._watched(case)
-        actual = self._over_soiled(case, watched)
+        actual = self._calls.over_soiled(case, watched)
         after = self._backend.route_counters()
         if self._loss.is_met_by(actual):
             return CaseResult(self._loss.differences(expected, actual), raised=actual)
@@ -352,14 +300,14 @@ class Judge:
         self, case: Case, expected: CallOutcome, others: OtherReferences, actual: CallOutcome
     ) -> list[Mismatch]:
         """Make a call that agrees with CPU again on the device: return what differs in its bits or in its draws."""
-        on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
-        layout, seed = case.cell.layout, self._call.seed
+        on_device, on_cpu = partial(self._calls.make, case), partial(self.reference.again, case)
+        layout, seed = case.cell.layout, self._calls.seed
         if self._is_repeated(case):
             calls = distribution.FEW_CALLS if layout in DRAWN_ALONE else distribution.CALLS
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu, calls)
             if found or seed is None or self._context.name:
                 return found
-            in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
+            in_turn = (partial(self._calls.in_turn, case, device) for device in (self._device, CPU))
             return repetition.same_stream(actual, self._criteria, *in_turn)
         if layout in OVER_FILLED_MEMORY and self._route is Route.NATIVE:
             send = partial(self._twins.side, case, self._device)
