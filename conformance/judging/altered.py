@@ -10,7 +10,7 @@ from functools import partial
 
 import torch
 
-from conformance.judging.bits import flush, make_quiet
+from conformance.judging.bits import flush, make_finite, make_quiet
 from conformance.judging.subnormals import real
 from conformance.judging.twins import CPU, Argument, Side, Sides, side_of
 from conformance.judging.views import over
@@ -38,13 +38,18 @@ def roomy(twins: Sides, case: Case, *, usual: bool = False) -> Side:
     return _with_room(case, side, lambda a: a.slot.written and (usual or a.placement.layout in UNUSUAL), _margin)
 
 
-def surrounded(twins: Sides, case: Case, value: float) -> Side:
+def surrounded(twins: Sides, case: Case, value: float, *, finite: bool = False) -> Side:
     """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
 
     NaN is 1 in a dtype that has none. A kernel that takes an argument for dense, or for larger than it is, reads
-    there, and a call with another ``value`` gives other results. Such a storage cannot be resized.
+    there, and a call with another ``value`` gives other results. Such a storage cannot be resized. ``finite``: with 1
+    in place of infinities and NaN in the storages, which may hide in the results what else was read.
     """
-    return _with_room(case, twins.side(case, CPU), lambda a: bool(a.slot.pool), partial(_repeated, value))
+    side = twins.side(case, CPU)
+    if finite:
+        for a in side.arguments:
+            make_finite(a.base, a.tensor.dtype)
+    return _with_room(case, side, lambda a: bool(a.slot.pool), partial(_repeated, value))
 
 
 def dense(

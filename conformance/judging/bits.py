@@ -57,6 +57,13 @@ def make_quiet(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
     return bool(signalling.any())
 
 
+def make_finite(buffer: torch.Tensor, dtype: torch.dtype) -> None:
+    """Make infinities and NaN of a floating or complex ``dtype`` 1 in a buffer of bytes, but for those of 8 bits."""
+    if (dtype.is_floating_point or dtype.is_complex) and dtype.itemsize > 1:
+        numbers = buffer.view(dtype.to_real())
+        numbers[~numbers.isfinite()] = 1
+
+
 def flush(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
     """Make the subnormal numbers of ``dtype`` zeros of their sign in a buffer of bytes. Return whether it had any."""
     if not (dtype.is_floating_point or dtype.is_complex) or dtype.itemsize == 1:

@@ -292,18 +292,30 @@ class Reference:
         return sizes[1] == sizes[2] != sizes[0]
 
     def is_sound(self, case: Case) -> bool:
-        """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
+        """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make.
+
+        A call of the case with finite numbers must not read past its arguments either: NaN in each result hides that.
+        """
         oracle.float64(case, self._twins, self._call.op)
-        return not self._is_unsound(case, self.again(case))
+        expected = self.again(case)
+        return not self._is_unsound(case, expected) and not self._reads_behind(case, expected, finite=True)
 
     def _is_unsound(self, case: Case, expected: CallOutcome) -> bool:
         """Whether CPU's results depend on memory that is not its arguments'."""
         undefined = self._undefined(expected)
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), undefined=undefined):
             return True
-        return expected.error is None and oracle.reads_behind_its_arguments(
-            lambda value: self._call(altered.surrounded(self._twins, case, value)), undefined
-        )
+        return self._reads_behind(case, expected)
+
+    def _reads_behind(self, case: Case, expected: CallOutcome, *, finite: bool = False) -> bool:
+        """Whether a call of CPU's that returns reads past its arguments."""
+        if expected.error is not None:
+            return False
+
+        def call_with(value: float) -> CallOutcome:
+            return self._call(altered.surrounded(self._twins, case, value, finite=finite))
+
+        return oracle.reads_behind_its_arguments(call_with, self._undefined(expected))
 
     def _undefined(self, outcome: CallOutcome) -> list[int]:
         """The positions of results of which no value is promised."""

@@ -176,6 +176,19 @@ def test_cpu_alone_is_sound_if_it_reads_its_arguments_alone() -> None:
     assert not alone(lambda x: x + next(calls)).reference_is_sound(case_of())
 
 
+def test_cpu_alone_is_asked_with_finite_numbers_too() -> None:
+    def nan(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        return torch.full(slot.shape, torch.nan)
+
+    device = Capabilities(Device(), "hand")
+
+    def of_nan(op: Callable[[torch.Tensor], torch.Tensor]) -> Judge:
+        return Judge(Twins(nan), device, lambda x, _: op(x), Route.NATIVE, Criteria(OpFacts("misc")), 20)
+
+    assert of_nan(torch.neg).reference_is_sound(case_of())
+    assert not of_nan(lambda x: x + behind(x)).reference_is_sound(case_of())
+
+
 def test_cpu_alone_is_asked_for_the_calls_before_that_of_a_case_too() -> None:
     calls = count()
     of_vectors = alone(lambda x: x + next(calls) if x.dim() == 1 else x.neg())
