@@ -42,7 +42,9 @@ def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: P
     click.echo(f"\nwritten to {out}/: {', '.join(['report.md', 'report.json', *files])}")
     if not evidence.complete:
         return Exit.INTERRUPTED
-    return Exit.CELLS_FAILED if stages.stage(evidence) else Exit.OK
+    if stages.stage(evidence):
+        return Exit.CELLS_FAILED
+    return Exit.OK if stages.sound(evidence) else Exit.INTERRUPTED
 
 
 def _backend(name: str) -> tuple[str, Any]:

@@ -79,7 +79,9 @@ def _triage_ops(command: Sequence[str], backend: str, timeout: float, out: Path,
             (out / "script.py").write_text(script, encoding="utf-8")
     click.echo(report.text(evidence, script))
     click.echo(f"\nwritten to {out}/: report.md, report.json" + (", script.py" if script else ""))
-    return Exit.CELLS_FAILED if evidence.first else Exit.OK
+    if evidence.first:
+        return Exit.CELLS_FAILED
+    return Exit.OK if evidence.sound else Exit.INTERRUPTED
 
 
 def _lanes(backend: Capabilities, file: Path | None, chosen: str) -> dict[str, dict[str, str]]:

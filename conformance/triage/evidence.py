@@ -90,6 +90,21 @@ class Evidence:
         return min(found, key=lambda pair: pair[1].index) if found else None
 
     @property
+    def troubled(self) -> tuple[LaneRun, ...]:
+        """The runs that ended with an error outside of the compared ops, so that ops after it were not compared."""
+        return tuple(run for run in self.runs if run.trouble)
+
+    @property
+    def ops(self) -> int:
+        """The most ops that a run compared."""
+        return max((run.ops for run in self.runs), default=0)
+
+    @property
+    def sound(self) -> bool:
+        """Whether ops ran, none failed, and the program ended well in every lane."""
+        return self.first is None and not self.troubled and self.ops > 0
+
+    @property
     def elsewhere(self) -> bool:
         """Whether the damage is in the culprit's arguments or other memory, not in its results."""
         return self.first is not None and self.first[1].check in ("aliasing", "mutation", "untouched")

@@ -6,7 +6,9 @@ import dataclasses
 import json
 from typing import Any
 
+from conformance.support.lines import first_line
 from conformance.support.markup import cell
+from conformance.support.wording import counted
 from conformance.triage import conclusions
 from conformance.triage.evidence import Evidence, LaneRun
 
@@ -47,10 +49,9 @@ def as_json(e: Evidence, script: str) -> str:
 
 
 def headline(e: Evidence) -> str:
-    """Return one or two lines: the first failing op, and its faulty primitive."""
+    """Return one or two lines: the first failing op, and its faulty primitive, or why there is none."""
     if e.first is None:
-        watched = max((r.ops for r in e.runs), default=0)
-        return f"nothing failed in {watched} ops of {len(e.runs)} runs"
+        return _without_a_finding(e)
     lane, found = e.first
     at = conclusions.culprit(e)
     path = " -> ".join(dict.fromkeys(k.name for k in e.kernels)) or found.op
@@ -58,6 +59,20 @@ def headline(e: Evidence) -> str:
     after = f", after {', '.join(e.needed)}" if e.needed else ""
     place = f"\n  called from {found.where}" if found.where else ""
     return f"first failing op: {named}{after} (call {found.index} of the program, lane {lane!r}; {path}){place}"
+
+
+def _without_a_finding(e: Evidence) -> str:
+    ran = f"{counted(e.ops, 'op')} of {counted(len(e.runs), 'run')}"
+    if e.troubled:
+        first = e.troubled[0]
+        many = f"in {len(e.troubled)} of {counted(len(e.runs), 'run')}"
+        return (
+            f"the program itself failed {many}, and no op before that did; nothing failed in {ran}\n"
+            f"  first in lane {first.lane!r}: {first_line(first.trouble)}"
+        )
+    if not e.ops:
+        return "the program called no op on the device, so nothing was compared"
+    return f"nothing failed in {ran}"
 
 
 def outcome(run: LaneRun) -> str:

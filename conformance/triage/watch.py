@@ -102,6 +102,10 @@ def differences(
 def _caller() -> tuple[str, bool]:
     """Return the innermost line outside torch and the suite, and whether functorch is among the callers."""
     frames = traceback.extract_stack()
+    return place_of(frames), any("/torch/_functorch/" in f.filename for f in frames)
+
+
+def place_of(frames: traceback.StackSummary) -> str:
+    """Return the innermost line outside torch and the suite, "" if there is none."""
     own = [f for f in frames if not any(part in f.filename for part in INTERNAL)]
-    where = f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""
-    return where, any("/torch/_functorch/" in f.filename for f in frames)
+    return f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""

@@ -76,10 +76,22 @@ def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
         return LaneRun(lane, found, left["ops"], left["unjudged"], left.get("trouble", ""))
     index, op = worker.read_page(place)
     said = (place / "output").read_text(encoding="utf-8", errors="replace").strip()
-    if index < 0 or status > 0:
-        return LaneRun(lane, None, 0, trouble=f"the run broke: {last_line(said) or status}")
+    if index < 0 or status >= 0:
+        return LaneRun(lane, None, max(index, 0), trouble=_without_a_result(status, late, said))
     died = "timeout" if late else signal_name(status)
     return LaneRun(lane, Found(index, op, "", said[:2000], _line_in(said), died=died), index + 1)
+
+
+def _without_a_result(status: int, late: bool, said: str) -> str:
+    """Return how a run ended that left no result, where no op can be blamed for that."""
+    if late:
+        how = "did not end in time, and had called no op"
+    elif status < 0:
+        how = f"died of {signal_name(status)} before its first op"
+    else:
+        how = f"ended with exit code {status} and without a result"
+    last = last_line(said)
+    return f"the run {how}" + (f"; its last line: {last}" if last else "")
 
 
 def _line_in(said: str) -> str:

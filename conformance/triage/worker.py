@@ -11,11 +11,13 @@ import faulthandler
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from conformance.calls.program import run_program
 from conformance.support import shared_page
+from conformance.support.lines import error_line
 from conformance.support.whole_file import write_text
 from conformance.triage.evidence import Found
 
@@ -97,8 +99,17 @@ def main(arguments: list[str]) -> None:
     except SystemExit as e:
         trouble = f"the program ended with {e.code}" if e.code else ""
     except BaseException as e:  # noqa: BLE001  # the report says what the program raised
-        trouble = f"the program raised {type(e).__name__}: {e}"
+        traceback.print_exc()  # into the output of the run
+        trouble = _raised(e)
     run.leave(trouble=trouble)
+
+
+def _raised(error: BaseException) -> str:
+    """Return the error of a program, and the line of the program that it comes from."""
+    from conformance.triage.watch import place_of
+
+    place = place_of(traceback.extract_tb(error.__traceback__))
+    return f"the program raised {error_line(error)}" + (f", at {place}" if place else "")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,25 @@ def test_the_first_op_is_the_culprit_not_the_one_that_died() -> None:
 def test_conclusions_without_a_finding_have_no_verdicts() -> None:
     e = Evidence((run("exact", None),))
     assert conclusions.conclusions(e) == ()
-    assert report.headline(e) == "nothing failed in 9 ops of 1 runs"
+    assert report.headline(e) == "nothing failed in 9 ops of 1 run"
+    assert e.sound
+
+
+def test_a_program_that_fails_by_itself_is_no_program_without_a_failure() -> None:
+    broken = LaneRun("late", None, 4, trouble="the program raised ValueError: no file, at x.py:2: f()\nmore")
+    e = Evidence((run("exact", None), broken))
+    assert not e.sound
+    assert report.headline(e) == (
+        "the program itself failed in 1 of 2 runs, and no op before that did; nothing failed in 9 ops of 2 runs\n"
+        "  first in lane 'late': the program raised ValueError: no file, at x.py:2: f()"
+    )
+    assert "no op on the device" in report.headline(Evidence((run("exact", None, ops=0),)))
+    assert not Evidence((run("exact", None, ops=0),)).sound
+
+
+def test_an_op_that_failed_before_the_program_did_is_the_finding() -> None:
+    e = replace(INCIDENT, runs=(*INCIDENT.runs, LaneRun("late", None, 4, trouble="the program raised ValueError: no")))
+    assert report.headline(e) == report.headline(INCIDENT)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,29 @@ def test_a_program_that_is_right_ends_with_nothing_found(tmp_path: Path) -> None
     assert found["verdicts"] == []
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import {module}\nopen('no such file')\n", "the program raised FileNotFoundError: [Errno 2]"),
+        ("import {module}, sys\nsys.exit(3)\n", "the program ended with 3"),
+        ("import {module}, os\nos._exit(0)\n", "the run ended with exit code 0 and without a result"),
+        ("import {module}, os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "died of SIGKILL before its first op"),
+    ],
+)
+def test_a_program_that_fails_before_its_first_op_is_no_success(tmp_path: Path, program: str, said: str) -> None:
+    code, found, output = triage(tmp_path, "torch", "cpu", "--backend", "torch:cpu", program=program)
+    assert code == 2, output
+    assert "the program itself failed in 2 of 2 runs" in output
+    assert said in output.partition("first in lane 'as it is': ")[2]
+    assert found["culprit"] == ""
+
+
+def test_a_program_without_an_op_on_the_device_is_no_success(tmp_path: Path) -> None:
+    code, _, said = triage(tmp_path, "torch", "cpu", "--backend", "torch:cpu", program="import {module}\n")
+    assert code == 2, said
+    assert "the program called no op on the device, so nothing was compared" in said
+
+
 @pytest.mark.parametrize("allocator", ["malloc", "aligned_alloc"])
 def test_copies_that_ignore_strides_are_named_and_the_allocator_ruled_out(tmp_path: Path, allocator: str) -> None:
     module = "refnpu"

@@ -46,12 +46,18 @@ def headline(e: Evidence) -> str:
     if found is None:
         if not e.complete:
             return "interrupted: nothing has differed so far"
-        run = e.run(OWN)
-        if run is None or not run.graphs:
-            return "the program compiles nothing with torch.compile, so there is nothing to compare"
-        return f"nothing differs: {run.calls} calls of {run.graphs} compiled graphs"
+        return _without_a_difference(e)
     so_far = "" if e.complete else "interrupted; so far: "
     return f"{so_far}first difference or error in the stage {found.value!r}: {MEANING[found]}"
+
+
+def _without_a_difference(e: Evidence) -> str:
+    run, own = e.run(OWN), stages.itself(e)
+    compared = f"nothing differs: {run.calls} calls of {run.graphs} compiled graphs" if run and run.graphs else ""
+    if own:
+        before = f"before that, {compared}" if compared else "it compiles nothing before that"
+        return f"the program itself fails, also without torch.compile: {own.text()}; {before}"
+    return compared or "the program compiles nothing with torch.compile, so there is nothing to compare"
 
 
 def facts(e: Evidence) -> Iterator[str]:

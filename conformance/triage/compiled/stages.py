@@ -65,6 +65,18 @@ def _inductor(e: Evidence, wrong: Wrong) -> Stage:
     return Stage.INDUCTOR
 
 
+def itself(e: Evidence) -> Wrong | None:
+    """Return how the program itself fails, without torch.compile; None if it ends well."""
+    plain = e.run(PLAIN)
+    return plain.ended if plain else None
+
+
+def sound(e: Evidence) -> bool:
+    """Return whether calls of graphs were compared, nothing differed, and the program ended well."""
+    own = e.run(OWN)
+    return stage(e) is None and itself(e) is None and own is not None and own.calls > 0
+
+
 def failing(e: Evidence, backend: str) -> Wrong | None:
     """Return what goes wrong with a backend and not without torch.compile."""
     run = e.run(backend)

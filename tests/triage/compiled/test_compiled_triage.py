@@ -58,6 +58,13 @@ def test_a_program_that_compiles_rightly_ends_with_nothing_found(tmp_path: Path)
     assert "nothing differs: 2 calls of 2 compiled graphs" in said
 
 
+def test_a_program_that_fails_by_itself_is_no_success(tmp_path: Path) -> None:
+    code, found, said = triage(tmp_path, "raise ValueError('no file')\n")
+    assert code == 2, said
+    assert found["stage"] == ""
+    assert "the program itself fails, also without torch.compile: ValueError: no file; it compiles nothing" in said
+
+
 def test_a_backend_that_is_wrong_for_one_function_is_named_with_the_graph(tmp_path: Path) -> None:
     """The program takes an argument, compiles two functions, and ends with 1 because of the wrong one."""
     code, found, said = triage(tmp_path, PROGRAM.format(how="pass"), "5")

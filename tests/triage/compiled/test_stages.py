@@ -19,7 +19,7 @@ from conformance.triage.compiled.model import (
     Versions,
     Wrong,
 )
-from conformance.triage.compiled.stages import Stage, fault, stage
+from conformance.triage.compiled.stages import Stage, fault, sound, stage
 
 WRONG = Wrong(Kind.VALUES, "1 of 9 values differ", phase="forward", subject="result 0", graph=0, call=0)
 RIGHT = (Run(PLAIN), Run(DYNAMO, graphs=1, calls=1), Run(OWN, graphs=1, calls=1, names=("inductor",)))
@@ -105,4 +105,16 @@ def test_a_report_names_both_backends_between_which_values_differ() -> None:
 
 
 def test_a_program_that_compiles_nothing_is_told_so() -> None:
-    assert "compiles nothing" in report.headline(replace(CLEAN, runs=(*RIGHT[:2], Run(OWN))))
+    nothing = replace(CLEAN, runs=(*RIGHT[:2], Run(OWN)))
+    assert "compiles nothing" in report.headline(nothing)
+    assert not sound(nothing)
+    assert sound(CLEAN)
+
+
+def test_a_program_that_fails_without_the_compiler_too_is_not_sound() -> None:
+    ended = Wrong(Kind.RAISED, "no file", "ValueError")
+    e = replace(CLEAN, runs=tuple(replace(run, ended=ended) for run in RIGHT))
+    assert stage(e) is None
+    assert not sound(e)
+    said = "the program itself fails, also without torch.compile: ValueError: no file; before that, nothing differs"
+    assert report.headline(e).startswith(said)
