@@ -30,8 +30,8 @@ from conformance.vocabulary import DEFAULT_SEED
 def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int, output: Path | None) -> None:
     """Write a script that repeats CASE with torch and the backend, without the suite."""
     from conformance import backends
+    from conformance.commands.case_script import case_script
     from conformance.corpus.reader import CorpusError
-    from conformance.explain import repro
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
     from conformance.records import Setting
@@ -40,7 +40,7 @@ def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int
         need_directory("--output", output)
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
         plan = Plan(backends.find(backend or backends.default()), Selection(), seed)
-        text = repro.script_of_case(plan, case, setting=Setting(after, runs))
+        text = case_script(plan, case, Setting(after, runs))
         if output is None:
             click.echo(text, nl=False)
         else:

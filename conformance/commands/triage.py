@@ -117,11 +117,11 @@ def _refuse(kind: str, given: Mapping[str, Any], *options_: str) -> None:
 
 def _case_script(case: str, backend: Capabilities, out: Path) -> Path:
     """Write a program that does what the case does. Return its path."""
-    from conformance.explain import repro
+    from conformance.commands.case_script import case_script
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
 
-    script = repro.script_of_case(Plan(backend, Selection(), DEFAULT_SEED), case, contained=False)
+    script = case_script(Plan(backend, Selection(), DEFAULT_SEED), case, contained=False)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
     path.write_text(script, encoding="utf-8")

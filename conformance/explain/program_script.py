@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import math
+from collections.abc import Sequence
 from types import ModuleType
 
 from conformance.backends import Capabilities
@@ -20,10 +21,11 @@ _WHOLE = (model.__package__, "conformance.support")  # packages whose modules ar
 _TERMS = 4096
 
 
-def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) -> str:
+def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1, without: Sequence[str] = ()) -> str:
     """Return the script's text. ``runs``: number of processes that run it, until one differs, if the backend can fork.
 
-    It contains the scenario's module, and what this module uses of the suite.
+    It contains the scenario's module, and what this module uses of the suite. ``without``: the primitives that the
+    bring-up gate found broken. The program leaves out what needs them, as it did in the run.
     """
     runs = runs if backend.isolation == "fork" else 1
     module = importlib.import_module(scenario.run.__module__)
@@ -36,6 +38,7 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
         # torch first: a backend that torch loads by itself cannot be imported before it
         "" if backend.module == "torch" else f"import torch\n\nimport {backend.module}  # loads the device",
         _code(model), *_helpers(module), _code(module), _code(both_runs), _told(module, backend),
+        _left_out(backend, without),
         f'if __name__ == "__main__":\n    main({arguments})',
     ]  # fmt: skip
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -44,6 +47,15 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
 def _told(module: ModuleType, backend: Capabilities) -> str:
     """Return what the adapter says, for a module that asks for it; else ""."""
     return f"HIDDEN_BY[{backend.kind!r}] = {backend.hidden_by!r}" if hasattr(module, "HIDDEN_BY") else ""
+
+
+def _left_out(backend: Capabilities, without: Sequence[str]) -> str:
+    """Return what the program does without, "" if nothing was found broken."""
+    if not without:
+        return ""
+    names = ", ".join(map(repr, sorted(without)))
+    why = "# Found broken by the bring-up gate, so the program leaves out the lines that need one of these."
+    return f"{why}\nBROKEN_PRIMITIVES[{backend.kind!r}] = frozenset({{{names}}})"
 
 
 def _bound() -> float:

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -99,18 +99,20 @@ _MAIN = """if __name__ == "__main__":
 
 def script_of_case(
     plan: Plan, case_id: str, failure: CaseFailure | None = None, setting: Setting | None = None, *,
-    contained: bool = True,
+    contained: bool = True, without: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Return the script of the case with this id, see :func:`script`.
 
-    ``setting``: the cases before it, and the number of runs; without one, that of ``failure``. Raises LookupError with
-    similar ids, and for a scenario before another case: its calls are not one op's.
+    ``setting``: the cases before it, and the number of runs; without one, that of ``failure``. ``without``: primitives
+    of the bring-up gate that are broken, see :func:`program_script.script`. Raises LookupError with similar ids, and
+    for a scenario before another case: its calls are not one op's.
     """
     wanted = CaseId.parse(case_id)
     if setting is None:
         setting = failure.setting if failure else Setting()
     if wanted is not None and wanted.cell.is_scenario and plan.knows(case_id):
-        return program_script.script(catalogue.find(wanted.cell.overload), plan.backend, case_id, setting.runs)
+        scenario = catalogue.find(wanted.cell.overload)
+        return program_script.script(scenario, plan.backend, case_id, setting.runs, without)
     case = find(plan, case_id)
     before = tuple(earlier for one in setting.after for earlier in _preceding(plan, one))
     return script(plan, replace(case, before=(*before, *case.before)), failure, contained=contained, runs=setting.runs)
@@ -144,13 +146,16 @@ def script(plan: Plan, case: Case, failure: CaseFailure | None = None, *, contai
     return script_of(case, plan.backend, twins, plan.seed, judged, contained=contained, runs=runs)
 
 
-def with_script(plan: Plan, observation: Observation) -> Observation:
-    """Return a failing cell's observation with the script of its first failing case, unless that is too long."""
+def with_script(plan: Plan, observation: Observation, without: Sequence[str] = ()) -> Observation:
+    """Return a failing cell's observation with the script of its first failing case, unless that is too long.
+
+    ``without``: the primitives that the bring-up gate found broken.
+    """
     first = next((f for f in observation.failures if plan.knows(f.case)), None)
     if not observation.status.is_failure or not first:
         return observation
     precede = [one for one in first.setting.after if one.startswith(f"{SCENARIOS}/")]
-    text = script_of_case(plan, first.case, first, Setting() if precede else None)
+    text = script_of_case(plan, first.case, first, Setting() if precede else None, without=without)
     return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
 
 

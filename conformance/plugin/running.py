@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,7 @@ class Cells:
         observation = self.runner.observe(item.cell)
         if last:
             observation = self.runner.searched(observation)
-        return self._reports.of(item, _with_script(self._plan, observation), self._gate)
+        return self._reports.of(item, _with_script(self._plan, observation, [*self._gate.limits]), self._gate)
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
@@ -242,12 +242,12 @@ def stop_workers(config: pytest.Config) -> None:
         config.stash[POOL].close()
 
 
-def _with_script(plan: Plan, observation: Observation) -> Observation:
+def _with_script(plan: Plan, observation: Observation, without: Sequence[str]) -> Observation:
     if not observation.status.is_failure:
         return observation
     from conformance.explain import repro
 
-    return repro.with_script(plan, observation)
+    return repro.with_script(plan, observation, without)
 
 
 def _runner_of(config: pytest.Config) -> Callable[[], Runner]:

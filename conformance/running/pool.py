@@ -33,6 +33,8 @@ _READ = 1 << 16  # bytes
 _AT_HAND_S = 0.1
 _FEWEST, _MOST = 2, 64
 
+Complete = Callable[[Observation, Sequence[str]], Observation]
+
 _GATE = b'"gate"'
 _END = b'"end"'
 
@@ -48,12 +50,11 @@ class Gone:
 class Pool:
     """A pool of ``jobs`` workers.
 
-    In each worker, ``make`` returns its runner, and ``complete`` returns an observation with more facts in it.
+    In each worker, ``make`` returns its runner, and ``complete`` returns an observation with more facts in it, given
+    the primitives that the bring-up gate found broken.
     """
 
-    def __init__(
-        self, make: Callable[[], Runner], jobs: int, complete: Callable[[Observation], Observation] = lambda o: o
-    ) -> None:
+    def __init__(self, make: Callable[[], Runner], jobs: int, complete: Complete = lambda o, _: o) -> None:
         self._make = make
         self._complete = complete
         self._known = Gate()
@@ -123,9 +124,7 @@ class Pool:
 class _Worker:
     """One worker process, and the pool's ends of its pipes."""
 
-    def __init__(
-        self, make: Callable[[], Runner], complete: Callable[[Observation], Observation], others: Sequence[int]
-    ) -> None:
+    def __init__(self, make: Callable[[], Runner], complete: Complete, others: Sequence[int]) -> None:
         """Fork the worker, which closes the descriptors ``others``."""
         incoming, self.requests = os.pipe()
         self.replies, outgoing = os.pipe()
@@ -209,9 +208,7 @@ class _Worker:
         return signal_name(self._status)
 
 
-def _live(
-    make: Callable[[], Runner], complete: Callable[[Observation], Observation], incoming: int, outgoing: int
-) -> NoReturn:
+def _live(make: Callable[[], Runner], complete: Complete, incoming: int, outgoing: int) -> NoReturn:
     """Run the cells that come in, until the parent closes the pipe or dies. The worker's main function."""
     code = 0
     try:
@@ -230,8 +227,9 @@ class _Service:
     """The requests that a worker serves."""
 
     make: Callable[[], Runner]
-    complete: Callable[[Observation], Observation]
+    complete: Complete
     outgoing: int
+    without: Sequence[str] = ()  # the broken primitives of the bring-up gate
     held: Observation | None = None  # the newest one, until it is known what host memory its batch has lost
 
     def serve(self, incoming: int) -> None:
@@ -244,7 +242,8 @@ class _Service:
                 elif request == _END:
                     self._tell(runner.searched(self.held) if self.held else None)
                 elif isinstance(asked := json.loads(request), dict):
-                    runner.without(asked["without"])
+                    self.without = asked["without"]
+                    runner.without(self.without)
                     runner.count_on_subnormals(asked["subnormals"])
                 else:
                     for cell in asked:
@@ -261,7 +260,7 @@ class _Service:
 
     def _tell(self, observation: Observation | None) -> None:
         if observation:
-            self._send(self.complete(observation).to_json())
+            self._send(self.complete(observation, self.without).to_json())
 
     def _send(self, message: dict[str, Any]) -> None:
         _write(self.outgoing, json.dumps(message).encode())

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import symtable
+import sys
+import types
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from conformance import backends
 from conformance.explain import program_script
@@ -54,3 +57,17 @@ def test_a_name_that_a_function_reads_is_found_when_it_is_defined_again(line: st
 def test_the_modules_of_a_script_take_no_name_from_each_other(module: str) -> None:
     scenario, backend = catalogue.find(BY_MODULE[module]), backends.find("torch:cpu")
     assert taken_away(program_script.script(scenario, backend, "the case")) == set()
+
+
+@pytest.mark.parametrize("broken", [(), ("conjugate",)])
+def test_the_program_of_a_script_leaves_out_what_the_gate_found_broken(
+    broken: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, module = catalogue.find("serialization:pickled"), types.ModuleType("the_script")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # where dataclasses look up their annotations
+    script = program_script.script(scenario, backends.find("torch:cpu"), "the case", without=broken)
+    assert ("Found broken by the bring-up gate" in script) == bool(broken)
+    exec(script, module.__dict__)
+    results = module.pickled("cpu")
+    assert isinstance(results["conjugated"], module.NotOffered) == bool(broken)
+    assert isinstance(results["dense"], torch.Tensor)

@@ -61,9 +61,13 @@ class Stub:
         """There is nothing to end."""
 
 
+def complete(observation: Observation, without: Sequence[str]) -> Observation:
+    return replace(observation, script=" ".join(["complete", *without]))
+
+
 @contextmanager
 def pool(stub: Stub | None = None, jobs: int = 2) -> Iterator[Pool]:
-    made = Pool(cast("Callable[[], Runner]", lambda: stub or Stub()), jobs, lambda o: replace(o, script="complete"))
+    made = Pool(cast("Callable[[], Runner]", lambda: stub or Stub()), jobs, complete)
     try:
         yield made
     finally:
@@ -127,6 +131,7 @@ def test_all_workers_and_new_ones_work_by_the_result_of_the_gate(gate: Gate, tol
         workers.gate()
         found = [o for o in workers.run([op("dies"), *CELLS]) if isinstance(o, Observation)]
     assert {o.reason for o in found} == {told}
+    assert {o.script for o in found} == {" ".join(["complete", *gate.limits])}
     assert len(found) == len(CELLS)
 
 

@@ -84,6 +84,20 @@ def test_the_script_of_a_scenario_needs_no_suite(fault: str, refnpu: Any, tmp_pa
     assert awake.stdout.startswith("DIFFERS: ")
 
 
+@pytest.mark.parametrize("fault", ["", "conj_bit_ignored"])
+def test_repro_of_a_program_leaves_out_what_the_gate_finds_broken(fault: str, refnpu: Any, tmp_path: Path) -> None:
+    case = str(CaseId(CellId.of_scenario("serialization:pickled"), RUN))
+    script = tmp_path / "script.py"
+    command = ["-m", "conformance.cli", "repro", case, "--backend", "refnpu", "-o", str(script)]
+    environment = {**os.environ, "REFNPU_FAULT": fault}
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert ("bring-up gate: conjugate" in done.stderr) == bool(fault)
+    assert ("BROKEN_PRIMITIVES['npu'] = frozenset({'conjugate'" in script.read_text()) == bool(fault)
+    ran = run_script(script, fault)
+    assert (ran.returncode, ran.stdout) == (0, "the device does as CPU does\n"), ran.stderr
+
+
 def run_script(script: Path, fault: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "REFNPU_FAULT": fault}
     command = [sys.executable, str(script)]
