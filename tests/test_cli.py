@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import commands
+from conformance.hazards import runner
 from conformance.results import store, summary
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
@@ -139,6 +140,29 @@ def test_ctrl_c_is_no_failure_of_the_backend(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("conformance.hazards.runner.run", interrupted)
     shown = run("hazard", "--backend", "torch:cpu")
     assert (shown.exit_code, shown.output) == (2, "Error: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "failure", "arguments", "code", "said"),
+    [
+        (("streams", "streams"), "", (), 2, "no hazard could run, so nothing was tried"),
+        (("streams", ""), "", (), 0, "hazards: 1 run, 0 failed, 1 not run"),
+        (("streams", ""), "", ("one", "other"), 2, "a requested hazard could not run"),
+        (("streams", ""), "wrong", ("one", "other"), 1, "hazards: 1 run, 1 failed, 1 not run"),
+    ],
+)
+def test_hazards_of_which_none_ran_are_no_success(
+    lacking: tuple[str, str], failure: str, arguments: tuple[str, ...], code: int, said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    ends = {
+        name: runner.Result(name, 1, "" if lack else failure, lack) for name, lack in zip(("one", "other"), lacking)
+    }
+    monkeypatch.setattr(runner, "names", lambda: list(ends))
+    monkeypatch.setattr(runner, "run", lambda name, *_: ends[name])
+    shown = run("hazard", "--backend", "torch:cpu", *arguments)
+    assert shown.exit_code == code
+    assert said in shown.output
 
 
 def test_samples_are_tried_again_or_generated_anew_but_not_both() -> None:

@@ -78,9 +78,7 @@ def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeou
     click.echo(f"hazards: {len(ran)} run, {failed} failed, {len(results) - len(ran)} not run")
     if ran:
         click.echo(runner.confidence(found, rounds))
-    if len(ran) < len(results) and names:
-        raise Mistake("a requested hazard could not run; see above")
-    sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
+    sys.exit(_exit("hazard", len(ran), failed, len(results) if names else 1))
 
 
 @click.command("huge")
@@ -106,9 +104,18 @@ def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) ->
     ran = [r for r in results if r.ran]
     failed = sum(r.failed for r in ran)
     click.echo(f"huge: {len(ran)} run, {failed} failed, {len(results) - len(ran)} not run")
-    if len(ran) < len(results) and names:
-        raise Mistake("a requested program could not run; see above")
-    sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
+    sys.exit(_exit("program", len(ran), failed, len(results) if names else 1))
+
+
+def _exit(what: str, ran: int, failed: int, needed: int) -> Exit:
+    """Return the exit code of programs. Raises Mistake if none failed, and fewer ran than the ``needed`` ones."""
+    if failed:
+        return Exit.CELLS_FAILED
+    if not ran:
+        raise Mistake(f"no {what} could run, so nothing was tried; see above")
+    if ran < needed:
+        raise Mistake(f"a requested {what} could not run; see above")
+    return Exit.OK
 
 
 @click.command("record", context_settings={"ignore_unknown_options": True})
@@ -187,4 +194,6 @@ def replay_(file: Path, backend: str, timeout: float) -> None:
     click.echo(f"{len(results)} calls = {equal} equal to CPU + {failed} fail + {skipped} not comparable")
     for reason in sorted({f"{r.call.overload}: {r.skipped}" for r in results if r.skipped}):
         click.echo(f"  not comparable: {reason}")
+    if not failed and not equal:
+        raise Mistake(f"{file}: no call could be compared, so nothing is known of the backend")
     sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)

@@ -96,6 +96,15 @@ def test_a_wrong_device_is_found_in_the_call_that_it_gets_wrong(recorded: str) -
     assert "4 equal to CPU + 1 fail" in done.stdout
 
 
+def test_calls_of_which_none_can_be_compared_are_no_success(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import torch\n")
+    words = ("--backend", "torch:cpu", "-o", str(tmp_path / "calls"), "--", "python", str(tmp_path / "program.py"))
+    assert conformance("record", *words).returncode == 0
+    done = conformance("replay", str(tmp_path / "calls"), "--backend", "torch:cpu")
+    assert done.returncode == 2
+    assert "no call could be compared, so nothing is known of the backend" in done.stderr
+
+
 def test_a_file_that_holds_no_calls_is_a_mistake(tmp_path: Path) -> None:
     done = conformance("replay", str(tmp_path / "none"), "--backend", "torch:cpu")
     assert done.returncode == 2
