@@ -25,6 +25,7 @@ from conformance.device_tests import kinds
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.perf import model as perf_model
+from conformance.results import contract_ends
 from conformance.support.exit_codes import Exit
 from conformance.support.markup import cell
 from conformance.support.suggestions import unknown
@@ -120,19 +121,17 @@ def _generated() -> str:
 
 def _contract() -> str:
     """Return the programs about PyTorch's contract with devices, and how each ended on the backends that were tried."""
-    ends = json.loads(CONTRACT.read_text(encoding="utf-8"))
+    ends = contract_ends.load(CONTRACT)
     programs = {name: program for ended in ends.values() for name, program in ended.items()}
     rows = (
-        (program["area"], program["promise"].replace("``", "`"), *(_ended(ended.get(name)) for ended in ends.values()))
-        for name, program in sorted(programs.items(), key=lambda p: (p[1]["area"], p[0]))
+        (program.area, program.promise.replace("``", "`"), *(_ended(ended.get(name)) for ended in ends.values()))
+        for name, program in sorted(programs.items(), key=lambda p: (p[1].area, p[0]))
     )
     return table(("area", "what PyTorch promises", *(f"`{backend}`" for backend in ends)), rows)
 
 
-def _ended(program: dict[str, str] | None) -> str:
-    if program is None:
-        return "not run"
-    return ": ".join(filter(None, (program["end"], program["detail"])))
+def _ended(program: contract_ends.Ended | None) -> str:
+    return program.text if program else "not run"
 
 
 def _aoti(model: str) -> str:
