@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +15,7 @@ from conformance.results.store import RUNS, StoreError
 from conformance.results.store.json_file import read_object
 from conformance.results.store.manifest import Manifest, series_of
 from conformance.support.suggestions import near
+from conformance.support.whole_directory import scratch_beside
 
 PERF = "perf"
 MANIFEST = "manifest.json"
@@ -56,18 +55,15 @@ def save(
         "by_end": {end.value: ends[end] for end in End}, "sha256": hashlib.sha256(lines.encode()).hexdigest(),
     }  # fmt: skip
     target = results / PERF / manifest.run
-    scratch = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        scratch.mkdir(parents=True)
-        (scratch / RECORDS).write_text(lines, encoding="utf-8")
-        (scratch / MANIFEST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-        for file in scratch.iterdir():
-            file.chmod(0o444)
-        scratch.rename(target)
+        with scratch_beside(target) as scratch:
+            (scratch / RECORDS).write_text(lines, encoding="utf-8")
+            (scratch / MANIFEST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+            for file in scratch.iterdir():
+                file.chmod(0o444)
+            scratch.rename(target)
     except OSError as e:
         raise StoreError(f"{target}: cannot be written: {e.strerror or e}") from e
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return target
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from importlib import resources
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.report.model import Site
+from conformance.support.whole_directory import scratch_beside
 
 MARK = "report.json"  # says that a directory is a report, and lists its files
 _FORMAT = "op-conformance report"
@@ -29,17 +29,14 @@ def write(site: Site, directory: Path) -> Path:
     """Write the site; a report that is there is replaced. Returns its page. Raises SiteError."""
     check(directory)
     target = directory.resolve()
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        scratch.mkdir(parents=True)
-        names = [_put(scratch, name, data) for name, data in files(site)]
-        mark = {"format": _FORMAT, "files": [*names, MARK]}
-        _put(scratch, MARK, json.dumps(mark, indent=1).encode() + b"\n")
-        _swap(scratch, target)
+        with scratch_beside(target) as scratch:
+            names = [_put(scratch, name, data) for name, data in files(site)]
+            mark = {"format": _FORMAT, "files": [*names, MARK]}
+            _put(scratch, MARK, json.dumps(mark, indent=1).encode() + b"\n")
+            _swap(scratch, target)
     except OSError as e:
         raise SiteError(f"{directory}: cannot be written: {e.strerror or e}") from e
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return directory / "index.html"
 
 
@@ -96,11 +93,12 @@ def _swap(scratch: Path, target: Path) -> None:
     if not target.exists():
         scratch.rename(target)
         return
-    old = scratch.with_suffix(".old")
+    old = scratch.with_name(f"{scratch.name}.old")
+    shutil.rmtree(old, ignore_errors=True)  # left by a killed process, after which the target was written again
     target.rename(old)
     try:
         scratch.rename(target)
-    except OSError:
+    except BaseException:  # also Ctrl-C
         old.rename(target)
         raise
     shutil.rmtree(old)

@@ -146,6 +146,30 @@ def test_a_report_is_replaced_and_its_old_pieces_are_gone(tmp_path: Path) -> Non
     assert sorted(f.name for f in tmp_path.iterdir()) == ["results", "site"]
 
 
+def test_a_report_stays_if_the_one_to_replace_it_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, scratch = tmp_path / "site", tmp_path / ".site.1"
+    for directory in (target, scratch):
+        directory.mkdir()
+        (directory / "index.html").write_text(directory.name)
+    renamed = Path.rename
+
+    def rename(self: Path, to: Path) -> Path:
+        if self == scratch:
+            raise KeyboardInterrupt
+        return renamed(self, to)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        site._swap(scratch, target)  # noqa: SLF001
+    assert (target / "index.html").read_text() == "site"
+    monkeypatch.undo()
+    site._swap(scratch, target)  # noqa: SLF001
+    assert (target / "index.html").read_text() == ".site.1"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "data/other.js", ".hidden", "index.html"])
 def test_a_directory_that_holds_something_else_is_left_as_it_is(tmp_path: Path, name: str) -> None:
     ran(tmp_path / "results", 1, bad())

@@ -21,6 +21,7 @@ from conformance.results.store import parquet
 from conformance.results.store.json_file import read_object, write_object
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
 from conformance.support.suggestions import near
+from conformance.support.whole_directory import scratch_beside
 from conformance.support.wording import counted
 from conformance.vocabulary import TIERS, Status
 
@@ -122,27 +123,24 @@ def _keep(
     summary: dict[str, Any] | None,
 ) -> Path:  # fmt: skip
     target = results / RUNS / manifest.run
-    scratch = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        scratch.mkdir(parents=True)
-        fill(scratch / PARQUET)
-        data = (scratch / PARQUET).read_bytes()
-        record = {
-            "format": FORMAT, "version": VERSION, **asdict(manifest),
-            "ended": _reached(by_status, summary) >= manifest.collected,
-            "by_status": {s.value: by_status.get(s, 0) for s in Status},
-            "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(),
-        }  # fmt: skip
-        write_object(scratch / MANIFEST, record)
-        if summary is not None:
-            write_object(scratch / SUMMARY, summary)
-        for file in scratch.iterdir():
-            file.chmod(0o444)
-        _settle(scratch, target)
+        with scratch_beside(target) as scratch:
+            fill(scratch / PARQUET)
+            data = (scratch / PARQUET).read_bytes()
+            record = {
+                "format": FORMAT, "version": VERSION, **asdict(manifest),
+                "ended": _reached(by_status, summary) >= manifest.collected,
+                "by_status": {s.value: by_status.get(s, 0) for s in Status},
+                "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(),
+            }  # fmt: skip
+            write_object(scratch / MANIFEST, record)
+            if summary is not None:
+                write_object(scratch / SUMMARY, summary)
+            for file in scratch.iterdir():
+                file.chmod(0o444)
+            _settle(scratch, target)
     except OSError as e:
         raise StoreError(f"{target}: cannot be written: {e.strerror or e}") from e
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return target
 
 
@@ -374,18 +372,15 @@ def put(results: Path, name: str, content: Mapping[str, bytes]) -> Closed:
     Raises StoreError if it cannot be written, or if it was damaged on the way.
     """
     target = results / RUNS / name
-    scratch = target.with_name(f".{name}.{os.getpid()}")
     try:
-        scratch.mkdir(parents=True)
-        for file, data in content.items():
-            (scratch / file).write_bytes(data)
-            (scratch / file).chmod(0o444)
-        opened(scratch).check()
-        _settle(scratch, target)
+        with scratch_beside(target) as scratch:
+            for file, data in content.items():
+                (scratch / file).write_bytes(data)
+                (scratch / file).chmod(0o444)
+            opened(scratch).check()
+            _settle(scratch, target)
     except OSError as e:
         raise StoreError(f"{target}: cannot be written: {e.strerror or e}") from e
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return opened(target)
 
 
