@@ -172,7 +172,7 @@ def _check_perf(request: Request) -> None:
         parts = slowness.parse(case)
         if parts is None:
             raise Mistake(f"{case!r} is not a case of `conformance perf`; one looks like mm[float32-medium]")
-        one_of("--perf", "overload", parts[0], known)
+        one_of("--perf", "overload", parts[0], known, "conformance inventory")
         one_of("--perf", "dtype", parts[1], DTYPES)
         one_of("--perf", "size", parts[2], [s.value for s in Size])
 

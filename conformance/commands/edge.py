@@ -91,8 +91,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            known = unknown("command", args[0], self.list_commands(ctx))
-            raise Mistake(f"{known}; `{ctx.command_path} --help` lists them")
+            raise Mistake(unknown("command", args[0], self.list_commands(ctx), f"{ctx.command_path} --help"))
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -153,5 +152,5 @@ def matching(pattern: str, names: Sequence[str]) -> set[str]:
     """Return the names that contain ``pattern`` or match it as a shell pattern. Raises Mistake if there are none."""
     found = {n for n in names if pattern in n or fnmatchcase(n, pattern)}
     if not found:
-        raise Mistake(unknown("overload", pattern, names))
+        raise Mistake(unknown("overload", pattern, names, "conformance inventory"))
     return found

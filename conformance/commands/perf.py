@@ -125,7 +125,7 @@ def _overloads(backend: Capabilities, known: tuple[str, ...]) -> dict[str, str]:
 
 def _chosen(every: dict[str, str], pattern: str, given: str | None) -> dict[str, str]:
     """Return the selected overloads. Raises OptionError or Mistake for unknown ones, and if none is left."""
-    named = options.names("--overloads", "overload", given, every)
+    named = options.names("--overloads", "overload", given, every, "conformance inventory")
     matched = matching(pattern, list(every))
     found = {name: route for name, route in every.items() if name in matched and (named is None or name in named)}
     if not found:

@@ -86,7 +86,7 @@ def confidence(backend: Capabilities, rounds: int) -> str:
 def run(name: str, backend: Capabilities, schedules: list[Schedule], timeout: float) -> Result:
     """Run a hazard in a forked child. ``timeout``: seconds. Raises LookupError for an unknown name."""
     if name not in names():
-        raise LookupError(unknown("hazard", name, names()))
+        raise LookupError(unknown("hazard", name, names(), "conformance hazard --list"))
     if name != RANDOM and HAZARDS[name].once:
         schedules = schedules[:1]
     child = Child(lambda _: _rounds(name, backend, schedules))

@@ -78,7 +78,7 @@ def run(
 ) -> Result:
     """Run a program in a child process. ``timeout``: seconds. Raises LookupError for an unknown name."""
     if name not in PROGRAMS:
-        raise LookupError(unknown("program", name, names()))
+        raise LookupError(unknown("program", name, names(), "conformance huge --list"))
     bench = Bench(torch.device(backend.device), elements, size, chunk)
     child = Child(lambda _: _in_child(name, backend, bench))
     try:

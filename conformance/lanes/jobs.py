@@ -45,7 +45,7 @@ def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequenc
     names = [lane.name for lane, _ in everything]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise JobError(f"--lanes: {unknown('lane', pattern, names)}")
+            raise JobError(f"--lanes: {unknown('lane', pattern, names, 'conformance matrix')}")
     versions = {lane.torch.version for lane, _ in everything}
     for version in torches:
         if version not in versions:

@@ -73,7 +73,7 @@ def find(root: Path, name: str) -> tuple[Lane, str]:
         raise LookupError(f"no matrix in {root / 'matrices'}/; expected <backend>.toml")
     lanes = {lane.name: (m, lane) for m in matrices for lane in m.lanes()}
     if name not in lanes:
-        raise LookupError(unknown("lane", name, lanes))
+        raise LookupError(unknown("lane", name, lanes, "conformance matrix"))
     m, lane = lanes[name]
     return lane, environment_name(m, lane.torch, lane.build, alone=len(matrices) == 1)
 

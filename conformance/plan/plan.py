@@ -71,7 +71,7 @@ class Plan:
         if cell.is_scenario:
             return unknown("case", case_id, [f"{CellId.of_scenario(name)}#{RUN}" for name in catalogue.names()])
         if cell.overload not in self.corpus.overloads:
-            return unknown("overload", cell.overload, self.corpus.overloads)
+            return unknown("overload", cell.overload, self.corpus.overloads, "conformance inventory")
         known = self.cells(cell.overload)
         if cell not in known:
             return unknown("cell", str(cell), map(str, known))

@@ -23,22 +23,27 @@ class OptionError(ValueError):
     """An invalid option value. The message is one line: the option, the value, and what is expected."""
 
 
-def names(option: str, what: str, given: str | None, known: Collection[str]) -> frozenset[str] | None:
-    """Return the names of a comma-separated option, None if it is not given. Raises OptionError for unknown names."""
+def names(
+    option: str, what: str, given: str | None, known: Collection[str], listed_by: str = ""
+) -> frozenset[str] | None:
+    """Return the names of a comma-separated option, None if it is not given. Raises OptionError for unknown names.
+
+    ``listed_by``: the command that lists the known names.
+    """
     if given is None:
         return None
     found = frozenset(n.strip() for n in given.split(",") if n.strip())
     if not found:
         raise OptionError(f"{option}: expected at least one {what}; {listed(known)}")
     for name in sorted(found):
-        one_of(option, what, name, known)
+        one_of(option, what, name, known, listed_by)
     return found
 
 
-def one_of(option: str, what: str, given: str, known: Collection[str]) -> str:
+def one_of(option: str, what: str, given: str, known: Collection[str], listed_by: str = "") -> str:
     """Return ``given`` if it is a known name. Raises OptionError otherwise."""
     if given not in known:
-        raise OptionError(f"{option}: {unknown(what, given, known)}")
+        raise OptionError(f"{option}: {unknown(what, given, known, listed_by)}")
     return given
 
 

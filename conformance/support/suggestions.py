@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from conformance.support.wording import some
 
 _FEW = 20  # names that an error message lists
+_MANY = 10_000  # names in which to look for those that are not near takes seconds
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -22,15 +23,26 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     return [by_folded[k] for k in dict.fromkeys([*longer, *similar])][:limit]
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Return one line: the unknown name, and the near names, or all names if they are few and none is near."""
+def unknown(what: str, name: str, known: Iterable[str], listed_by: str = "") -> str:
+    """Return one line: the unknown name, and the near names; if none is near, all names, or the nearest of many.
+
+    ``listed_by``: the command that lists all names.
+    """
     names = sorted(set(known))
     found = near(name, names)
     if found:
         return f"unknown {what} {name!r}; near: {', '.join(found)}"
     if len(names) <= _FEW:
         return f"unknown {what} {name!r}; {listed(names)}"
-    return f"unknown {what} {name!r}; none of the {len(names)} known names is near"
+    every = f"; `{listed_by}` lists them" if listed_by else ""
+    return f"unknown {what} {name!r}; {_nearest(name, names)}{every}"
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    """Return the nearest of many names, none of which is near, and their number."""
+    if len(names) > _MANY:
+        return f"none of the {len(names)} known names is near"
+    return f"the nearest of {len(names)}: {', '.join(get_close_matches(name, names, n=3, cutoff=0))}"
 
 
 def listed(known: Collection[str]) -> str:

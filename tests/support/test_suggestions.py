@@ -22,9 +22,16 @@ def test_few_known_names_are_all_listed_when_none_is_near() -> None:
     assert unknown("route", "zzz", ["native", "fallback"]) == "unknown route 'zzz'; known: fallback, native"
 
 
-def test_many_known_names_are_only_counted_when_none_is_near() -> None:
+def test_the_nearest_of_many_names_are_listed_when_none_is_near_and_the_command_that_lists_all() -> None:
     known = [f"op{n}" for n in range(99)]
-    assert unknown("overload", "-", known) == "unknown overload '-'; none of the 99 known names is near"
+    said = unknown("overload", "no such op 42", known, "inventory")
+    assert said == "unknown overload 'no such op 42'; the nearest of 99: op42, op4, op2; `inventory` lists them"
+    assert unknown("overload", "no such op 42", known) == said.rpartition(";")[0]
+
+
+def test_very_many_names_are_only_counted_when_none_is_near() -> None:
+    known = [f"op{n}" for n in range(20_000)]
+    assert unknown("overload", "-", known) == "unknown overload '-'; none of the 20000 known names is near"
 
 
 def test_a_long_list_of_names_is_cut() -> None:
