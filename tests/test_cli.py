@@ -108,6 +108,8 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["record", "--backend", "torch:cpu", "-o", "no/calls", "--", "python", "a.py"], "there is no directory no;"),
         (["record", "--backend", "torch:cpu", "--largest", "-1", "--", "python", "a.py"], "-1 is not in the range"),
         (["repro", "nonsense", "--backend", "torch:cpu", "-o", "no/case.py"], "there is no directory no;"),
+        (["corpus", "generate", "--out", ".", "neg"], "--out .: has no recorded samples"),
+        (["corpus", "show", "--from", "."], "--from .: has no recorded samples"),
         (["contract", "--backend", "torch:cpu", "-o", "no/ends.json"], "there is no directory no;"),
         (["contract", "--backend", "torch:cpu", "-o", "a.py"], "a.py: not JSON"),
         (["contract", "--backend", "torch:cpu", "-o", "/proc/ends.json"], "--output: /proc cannot be written"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import Commands, matching, mistakes, tell
+from conformance.commands.edge import Commands, Mistake, matching, mistakes, tell
 from conformance.support import checked_heap, guarded_heap
 from conformance.support.signals import interrupt_once
 
@@ -50,10 +50,23 @@ def corpus_generate(out: Path | None, check: bool, anew: bool, overloads: tuple[
     """
     if check and anew:
         raise click.UsageError("--check generates none, and --anew is about generated ones: give one of them")
+    if out is not None:
+        _check_recorded("--out", out)
     if not guarded_heap.restart():
         checked_heap.restart()
     interrupt_once()  # a second signal must not stop the writing
     _generate(out, overloads, check=check, anew=anew)
+
+
+def _check_recorded(option: str, directory: Path) -> None:
+    """Raise Mistake if a directory has no recorded samples, which others are generated from."""
+    from conformance.corpus import reader
+
+    if not (directory / reader.INDEX).is_file():
+        raise Mistake(
+            f"{option} {directory}: has no recorded samples ({reader.INDEX}); expected a copy of {reader.DATA}, or a "
+            f"directory that `conformance corpus build --out {directory}` wrote"
+        )
 
 
 def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool = False, anew: bool = False) -> None:
@@ -79,6 +92,8 @@ def corpus_show(overload: str, source: Path | None) -> None:
     """Print a summary of the corpus; with OVERLOAD (a name or a pattern), its samples."""
     from conformance.corpus import reader
 
+    if source is not None:
+        _check_recorded("--from", source)
     with mistakes(reader.CorpusError):
         found = reader.load(source)
         if not overload:
