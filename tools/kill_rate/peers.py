@@ -13,7 +13,7 @@ from conformance.lanes.matrix import Lane, Matrix
 class Peer:
     """A suite of another project. One with ``packages`` has an environment of its own, above that of its torch."""
 
-    module: str  # in tools.kill_rate
+    module: str  # in tools.kill_rate: with `checks`, or with `collect` where a session has to last; see worker.use
     torch: str = ""  # the versions that it allows; "" if it runs on any
     packages: tuple[str, ...] = ()  # exact, so that the number on the page can be measured again
     parts: int = 1  # processes that share its items; with many items, so that an interruption loses less

@@ -26,7 +26,6 @@ CELL_TIMEOUT = 60.0  # as in a run of the suite: a busy machine is slow
 # Of the first stage. Each lane waits there for the fault that hangs, in a scenario, which has five times as long.
 QUICK_TIMEOUT = 20.0
 HAZARD_TIMEOUT = 60.0
-TORCHCTS = "torchcts"
 
 
 def main(module: str, name: str, hunter: str, path: str, share: str, *faults: str) -> int:
@@ -76,9 +75,10 @@ def use(hunter: str, backend: backends.Capabilities, measure: Callable[[Hunter],
     if hunter == HAZARDS:
         return measure(HazardHunter(backend, HAZARD_TIMEOUT))
     peer = importlib.import_module(f"tools.kill_rate.{hunter}")  # a peer's samples take seconds to import
-    if hunter == TORCHCTS:  # its tests exist only while a session of pytest lasts
-        return int(peer.collect(backend, lambda checks: measure(ForkedHunter(checks, peer.TIMEOUT))))
-    return measure(ForkedHunter(peer.checks(backend), CELL_TIMEOUT))
+    timeout = getattr(peer, "TIMEOUT", CELL_TIMEOUT)
+    if hasattr(peer, "collect"):  # its tests exist only while a session of its own lasts
+        return int(peer.collect(backend, lambda checks: measure(ForkedHunter(checks, timeout))))
+    return measure(ForkedHunter(peer.checks(backend), timeout))
 
 
 def cpu_s() -> float:
