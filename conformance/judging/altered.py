@@ -29,7 +29,7 @@ Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what l
 
 
 def roomy(twins: Sides, case: Case, *, usual: bool = False) -> Side:
-    """The arguments of ``case`` on CPU, with room behind each that the op writes and that lies in no usual way.
+    """Return the arguments of ``case`` on CPU, with room behind each that the op writes and that lies in no usual way.
 
     A kernel that takes it for dense, or for evenly spaced, writes there, and damages nothing. Such a storage cannot
     be resized. ``usual``: room also behind the written arguments that lie in usual ways.
@@ -39,7 +39,7 @@ def roomy(twins: Sides, case: Case, *, usual: bool = False) -> Side:
 
 
 def surrounded(twins: Sides, case: Case, value: float, *, finite: bool = False) -> Side:
-    """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
+    """Return the arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
 
     NaN is 1 in a dtype that has none. A kernel that takes an argument for dense, or for larger than it is, reads
     there, and a call with another ``value`` gives other results. Such a storage cannot be resized. ``finite``: with 1
@@ -56,7 +56,7 @@ def dense(
     twins: Sides, case: Case, memory_format: torch.memory_format = torch.contiguous_format,
     dtypes: Callable[[str], str] | None = None,
 ) -> Side:  # fmt: skip
-    """The arguments of ``case`` on CPU with the same values, each in a dense tensor of its own.
+    """Return the arguments of ``case`` on CPU with the same values, each in a dense tensor of its own.
 
     With ``preserve_format`` the dimensions lie in the order of the argument's strides, as in a copy by ``to()``.
     """
@@ -68,7 +68,7 @@ def dense(
 
 
 def zeroed(twins: Sides, case: Case) -> Side:
-    """The arguments of ``case`` on CPU, with zeros in those that the op writes and that have no value before."""
+    """Return the arguments of ``case`` on CPU, with zeros in those that the op writes and that have no value before."""
     side = twins.side(case, CPU)
     for a in side.arguments:
         if a.slot.written and not a.slot.pool:
@@ -77,14 +77,14 @@ def zeroed(twins: Sides, case: Case) -> Side:
 
 
 def quieted(twins: Sides, case: Case) -> Side | None:
-    """The arguments of ``case`` on CPU with quiet NaN in place of signalling ones; None where it has none."""
+    """Return the arguments of ``case`` on CPU with quiet NaN in place of signalling ones; None where it has none."""
     side = twins.side(case, CPU)
     found = [make_quiet(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
     return side if any(found) else None
 
 
 def flushed(twins: Sides, case: Case, kept: Collection[torch.dtype] = ()) -> Side | None:
-    """The arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none.
+    """Return the arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none.
 
     Those of the real dtypes ``kept`` stay.
     """
@@ -95,7 +95,7 @@ def flushed(twins: Sides, case: Case, kept: Collection[torch.dtype] = ()) -> Sid
 
 
 def spaced(twins: Sides, case: Case) -> Side:
-    """The arguments of ``case`` on CPU with the same values, each in every second element of its storage."""
+    """Return the arguments of ``case`` on CPU with the same values, each in every second element of its storage."""
     side = twins.side(case, CPU)
     for a in side.arguments:
         tensor = a.tensor.resolve_conj().resolve_neg()
@@ -116,7 +116,7 @@ class DenseTwins:
 
 
 def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler: Filler) -> Side:
-    """The side with the storages of some arguments moved to where more memory follows; what was shared stays so."""
+    """Return the side with some arguments' storages moved to where more memory follows; what was shared stays so."""
     bases: dict[int, torch.Tensor] = {}
     tensors: dict[int, torch.Tensor] = {}
     old = [(a.base, a.tensor) for a in side.arguments]  # alive until the end, so that no id is given twice
@@ -133,7 +133,7 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
 
 
 def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same bytes, all that the storage knows of; and those behind it.
+    """Return the same bytes, all that the storage knows of; and those behind it.
 
     They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced by any of its strides.
     """
@@ -146,12 +146,12 @@ def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[to
 
 
 def _margin(count: int, _: torch.dtype) -> torch.Tensor:
-    """Bytes that show whether somebody writes there."""
+    """Return bytes that show whether somebody writes there."""
     return torch.full((count,), ROOM, dtype=torch.uint8)
 
 
 def _repeated(value: float, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """About ``count`` bytes of a value in a dtype."""
+    """Return about ``count`` bytes of a value in a dtype."""
     has_nan = dtype.is_floating_point or dtype.is_complex
     pattern = torch.tensor([value if has_nan else int(value != 0)]).to(dtype).view(torch.uint8)
     return pattern.repeat(count // len(pattern))

@@ -14,7 +14,7 @@ _QUIET = {torch.float64: 1 << 51, torch.float32: 1 << 22, torch.float16: 1 << 9,
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor without conj and neg bits, and complex as pairs of reals in a last dimension of 2."""
+    """Return the tensor without conj and neg bits, and complex as pairs of reals in a last dimension of 2."""
     if tensor.is_conj():
         tensor = tensor.resolve_conj()
     if tensor.is_neg():
@@ -23,7 +23,7 @@ def real(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's elements as integers of the same width, complex as pairs."""
+    """Return the tensor's elements as integers of the same width, complex as pairs."""
     tensor = real(tensor)
     return tensor.view(_BITS[tensor.element_size()])
 
@@ -34,7 +34,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Elementwise: equal bits, or both NaN (torch promises no payload)."""
+    """Return elementwise whether bits are equal, or both are NaN (torch promises no payload)."""
     equal = bits(a) == bits(b)
     if a.dtype.is_complex:
         both = torch.isnan(real(a)) & torch.isnan(real(b))
@@ -75,7 +75,7 @@ def flush(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def altered(expected: torch.Tensor, actual: torch.Tensor, sources: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Elementwise: CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
+    """Return elementwise whether CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
 
     That is a quiet one, or one that none of them has. Arithmetic makes a signalling NaN quiet, so CPU moved this one.
     Of complex numbers and bytes no element is.

@@ -25,7 +25,7 @@ SIZES = (0, 1, 7, 64, 1000, 65_537)
 
 
 def _bytes(n: int) -> torch.Tensor:
-    """``n`` bytes without a period that a wrong stride or offset would hide."""
+    """Return ``n`` bytes without a period that a wrong stride or offset would hide."""
     return (torch.arange(n, dtype=torch.int64) * 31 + torch.arange(n, dtype=torch.int64) // 256).to(torch.uint8)
 
 
@@ -283,7 +283,7 @@ GATE: tuple[Primitive, ...] = (
 
 
 def names() -> list[str]:
-    """The primitives, each with what it is to do, in the order in which they are tried."""
+    """Return the primitives, each with what it is to do, in the order in which they are tried."""
     return [f"{primitive.name} ({(primitive.run.__doc__ or '').strip().rstrip('.')})" for primitive in GATE]
 
 
@@ -343,6 +343,6 @@ def failing(backend: Capabilities, index: int) -> str:
 
 
 def _said(e: Exception) -> str:
-    """The first line of what an exception says, and its type unless the gate itself raised it."""
+    """Return the first line of what an exception says, and its type unless the gate itself raised it."""
     is_own = type(e) is AssertionError
     return (first_line(str(e)) if is_own else "") or error_line(e)

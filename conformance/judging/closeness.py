@@ -81,16 +81,16 @@ class Closeness:
     signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
 
     def least(self, dtype: torch.dtype) -> float:
-        """What is allowed however small a result is."""
+        """Return what is allowed however small a result is."""
         info = torch.finfo(dtype)
         return self.ulps * float(info.tiny * info.eps if self.subnormals else info.tiny)
 
     def inside(self, eps: float) -> float:
-        """The relative precision in which a result of relative precision ``eps`` is computed."""
+        """Return the relative precision in which a result of relative precision ``eps`` is computed."""
         return min(eps, torch.finfo(torch.float32).eps) if self.steps else eps
 
     def unit(self, eps: float) -> float:
-        """The part of its own magnitude that an element may be off by."""
+        """Return the part of its own magnitude that an element may be off by."""
         return eps * (min(self.ulps, self.steps) if self.inside(eps) < eps else self.ulps)
 
 
@@ -101,7 +101,8 @@ def beyond(
     closeness: Closeness,
     further: Further = NOTHING_FURTHER,
 ) -> torch.Tensor:
-    """Elementwise: what is too far from the float64 result ``wide``, and from what the ``further`` references allow.
+    """Return elementwise what is too far from the float64 result ``wide``, and from what the ``further`` references
+    allow.
 
     Without a float64 result the CPU's own (``expected``) stands in for it. Bools are equal, and so are integers that
     have no spread.
@@ -127,7 +128,7 @@ def beyond(
 def _further_off(
     expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor, closeness: Closeness, further: Further
 ) -> torch.Tensor:
-    """Elementwise: what is wrong by the further references too."""
+    """Return elementwise what is wrong by the further references too."""
     wrong, spread = torch.ones_like(actual, dtype=torch.bool), None
     if further.spread is not None:
         spread = further.spread(widen(reference))
@@ -140,7 +141,7 @@ def _further_off(
 
 
 def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitudes: Another) -> torch.Tensor:
-    """Elementwise: not finite where CPU is, because a part of the sum may be too large for the dtype that adds it up.
+    """Return elementwise what is not finite where CPU is, because a part of the sum may be too large for its dtype.
 
     Which parts there are depends on the order of the terms. Small floats are to be summed in float32, as CPU does.
     """
@@ -153,14 +154,14 @@ def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitu
 
 
 def _is_rounded(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: OfEach) -> torch.Tensor:
-    """Elementwise: whether the spread explains two integers that differ, such as large powers cut from float64."""
+    """Return elementwise whether the spread explains two integers that differ, as powers cut from float64."""
     ours, theirs = widen(actual), widen(expected)
     spread = spread_of(theirs)
     return (spread > 0) & ((ours - theirs).abs() <= closeness.ulps * 2 * spread)
 
 
 def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: Another) -> torch.Tensor:
-    """Elementwise: infinite where CPU has NaN, because an argument has NaN and not because infinities cancel.
+    """Return elementwise what is infinite where CPU has NaN, because an argument has NaN and not as infinities cancel.
 
     Complex numbers of a NaN and an infinity count as infinite, so they are left out.
     """
@@ -172,7 +173,7 @@ def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: Anothe
 
 
 def _other_zero(expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Elementwise: a real zero whose sign is not that of CPU's and of the reference's zero."""
+    """Return elementwise which real zeros lack the sign that both CPU's and the reference's zero have."""
     if expected.dtype.is_complex:
         return torch.zeros(expected.shape, dtype=torch.bool)
     zero = (expected == 0) & (actual == 0) & (reference == 0)
@@ -230,7 +231,8 @@ def _too_far(
     spread: torch.Tensor | None = None,
     nearby: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Elementwise: further from the reference than allowed. ``nearby``: CPU's own distance for nearby arguments.
+    """Return elementwise what is further from the reference than allowed. ``nearby``: CPU's own distance for nearby
+    arguments.
 
     Not-a-number must stay so, and infinities must agree, but where CPU itself left its dtype's range on the way to a
     finite result: how a sum that overflows ends depends on the order of its terms.
@@ -264,7 +266,7 @@ def _right_beyond(
     expected: torch.Tensor, ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, reference: torch.Tensor,
     closeness: Closeness, allowed: torch.Tensor,
 ) -> torch.Tensor:  # fmt: skip
-    """Elementwise: right although it is not within ``allowed``, as not-a-number, an infinite or a complex number is."""
+    """Return elementwise what is right although not within ``allowed``, as NaN, an infinite or a complex number is."""
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     ok = ours.isnan() & (true.isnan() | theirs.isnan())
     known = reference is not expected or expected.dtype not in _WIDEST
@@ -283,7 +285,7 @@ def _right_beyond(
 def _rounding(
     magnitude: torch.Tensor, closeness: Closeness, eps: float, narrow: bool, spread: torch.Tensor | None
 ) -> torch.Tensor:
-    """Elementwise: what rounding may amount to, see :class:`Closeness`."""
+    """Return elementwise what rounding may amount to, see :class:`Closeness`."""
     most, unit, inside = torch.finfo(torch.float64).max, closeness.unit(eps), closeness.inside(eps)
     scale = magnitude
     if closeness.accumulates and magnitude.numel():
@@ -306,7 +308,8 @@ def _rounding(
 
 
 def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
-    """Elementwise: whether one side is infinite, and the other one has its sign and a magnitude of at least ``least``.
+    """Return elementwise whether one side is infinite, and the other one has its sign and a magnitude of at least
+    ``least``.
 
     Some of CPU's functions overflow a little early. And a product that is too large is infinite if it is rounded, but a
     fused multiply-add does not round it, and may return a finite sum. Such a sum is seldom below eps times the dtype's
@@ -317,14 +320,16 @@ def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torc
 
 
 def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, largest: float) -> torch.Tensor:
-    """Elementwise: whether both sides left the dtype's range, up to ``largest``, on the way to a number within it."""
+    """Return elementwise whether both sides left the dtype's range, up to ``largest``, on the way to a number within
+    it.
+    """
     return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
 
 
 def _parts_agree(
     ours: torch.Tensor, true: torch.Tensor, rounded: torch.Tensor, allowed: torch.Tensor, unit: float
 ) -> torch.Tensor:
-    """Elementwise: whether a complex number is infinite in a part that is so in its dtype, and near in the other.
+    """Return elementwise whether a complex number is infinite in a part that is so in its dtype, and near in the other.
 
     ``allowed`` belongs to the magnitude of ``true``; if that is infinite, a part may be off by ``unit`` of itself.
     """
@@ -335,7 +340,7 @@ def _parts_agree(
 
 
 def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, known: bool) -> torch.Tensor:
-    """Elementwise: whether a sum is not finite on both sides, in a way that depends on the order of its terms.
+    """Return elementwise whether a sum is not finite on both sides, in a way that depends on the order of its terms.
 
     It is so where ``true`` is finite, and may be where no wider dtype says what is true (not ``known``). A sum that
     CPU makes NaN may be infinite: by a running mean, one infinity cancels itself.
@@ -350,7 +355,7 @@ MANY_TERMS = 1 << 16
 
 
 def growth(eps: float, terms: int, narrow: bool = False) -> float:
-    """Units in the last place, of relative size ``eps``, that a sum of so many terms may be off by.
+    """Return units in the last place, of relative size ``eps``, that a sum of so many terms may be off by.
 
     Small floats are to be summed in float32, unless the sum is ``narrow``.
     Errors of CPU's running sums of equal terms add up. A wider reference does not have them; for float64 there is none.
@@ -362,12 +367,12 @@ def growth(eps: float, terms: int, narrow: bool = False) -> float:
 
 
 def _magnitude(wide: torch.Tensor) -> torch.Tensor:
-    """Elementwise: the absolute value, finite for a complex number of finite parts too."""
+    """Return the absolute values, finite for a complex number of finite parts too."""
     return wide.abs().clamp_max_(torch.finfo(torch.float64).max)
 
 
 def widen(t: torch.Tensor) -> torch.Tensor:
-    """The same numbers in float64 or complex128, without conj and neg bits."""
+    """Return the same numbers in float64 or complex128, without conj and neg bits."""
     if t.is_conj() or t.is_neg():
         t = t.resolve_conj().resolve_neg()
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
@@ -376,7 +381,7 @@ def widen(t: torch.Tensor) -> torch.Tensor:
 def bound(
     dtype: torch.dtype, closeness: Closeness, index: tuple[int, ...] = (), *, spread: bool = False
 ) -> dict[str, Any]:
-    """The bound of an element as facts; ``spread``: widened where an element is ill-conditioned."""
+    """Return the bound of an element as facts; ``spread``: widened where an element is ill-conditioned."""
     magnitude, eps = closeness.magnitude, torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 1.0
     of_element = float(magnitude[index]) if isinstance(magnitude, torch.Tensor) else magnitude
     return {

@@ -17,7 +17,7 @@ from conformance.vocabulary import Check, Fact
 
 
 def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str, *, strided: bool = True) -> Mismatch | None:
-    """The first of ``_METADATA`` that differs.
+    """Return the first of ``_METADATA`` that differs.
 
     Of a device whose tensors are not ``strided``, a row-major tensor is right whatever strides and offset CPU's has.
     """
@@ -108,7 +108,7 @@ def close(
 def differing(
     expected: torch.Tensor, actual: torch.Tensor, signed_zeros: bool = True, sources: Sequence[torch.Tensor] = ()
 ) -> torch.Tensor:
-    """Elementwise: what :func:`exact` finds wrong."""
+    """Return elementwise what :func:`exact` finds wrong."""
     same = same_exactly(expected, actual)
     if not signed_zeros:
         same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
@@ -124,7 +124,7 @@ def _first(
     allowed: dict[str, Any],
     stale: torch.Tensor | None,
 ) -> Mismatch:
-    """The finding for the first wrong element in row-major order."""
+    """Return the finding for the first wrong element in row-major order."""
     index = _index(wrong)
     cpu, device = expected[index].item(), actual[index].item()
     found: dict[str, Any] = {
@@ -139,7 +139,7 @@ def _first(
 
 
 def _index(wrong: torch.Tensor) -> tuple[int, ...]:
-    """The index of the first wrong element in row-major order."""
+    """Return the index of the first wrong element in row-major order."""
     return tuple(int(i) for i in torch.nonzero(wrong)[0]) if wrong.dim() else ()
 
 
@@ -151,14 +151,14 @@ def _pattern(
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers in a dtype that every operation is there for."""
+    """Return the same numbers in a dtype that every operation is there for."""
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
         return widen(tensor)
     return tensor if tensor.dtype is torch.bool else tensor.to(torch.int64)
 
 
 def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> dict[str, Any]:
-    """The distance of two values, absolute and, for floating dtypes, in ULP of the CPU's value."""
+    """Return the distance of two values, absolute and, for floating dtypes, in ULP of the CPU's value."""
     if isinstance(cpu, bool):
         return {"absolute": 1}
     absolute = _size(device - cpu)
@@ -170,7 +170,7 @@ def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> dict[str, Any]:
 
 
 def _size(number: Any) -> Any:
-    """The absolute value of a number, infinite for a complex one whose size is beyond every double."""
+    """Return the absolute value of a number, infinite for a complex one whose size is beyond every double."""
     return math.hypot(number.real, number.imag) if isinstance(number, complex) else abs(number)
 
 
@@ -182,7 +182,8 @@ def untouched(
     written: bool,
     subject: str,
 ) -> Mismatch | None:
-    """The device's storage bytes ``after`` the call, where neither as ``before`` it nor as the ``cpu`` left them.
+    """Return the device's storage bytes ``after`` the call, where neither as ``before`` it nor as the ``cpu`` left
+    them.
 
     Bytes inside the view of an argument that nothing may write count as a mutation; of one that is written they are
     judged as values elsewhere. ``reached`` is a bool mask over the bytes.

@@ -31,7 +31,7 @@ _GROWS = (2.5, 16.0)
 
 
 def nearby(half_unit: float, draw: int) -> float:
-    """By how much of itself a number is moved at most, to see how far CPU is off for nearby arguments.
+    """Return by how much of itself a number is moved at most, to see how far CPU is off for nearby arguments.
 
     A number that is computed on the way, such as the sigmoid of 20, may lie on a much coarser grid than the arguments.
     So the draws are large, and every other one is larger still.
@@ -51,12 +51,12 @@ def perturb(storage: torch.Tensor, eps: float, size: float, draw: int) -> None:
 
 @lru_cache(maxsize=DRAWS)  # the far draws of a case have the directions of its near ones
 def _directions(shape: torch.Size, draw: int) -> torch.Tensor:
-    """Float64 numbers from -1 to 1. Do not write to them."""
+    """Return float64 numbers from -1 to 1. Do not write to them."""
     return torch.rand(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(draw)) * 2 - 1
 
 
 def perturbed(number: float | complex, eps: float, size: float, draw: int) -> float | complex:
-    """``number`` moved as an element of a storage is."""
+    """Return ``number`` moved as an element of a storage is."""
     moved = torch.tensor([number], dtype=torch.complex128 if isinstance(number, complex) else torch.float64)
     perturb(moved, eps, size, draw)
     found: float | complex = moved[0].item()
@@ -76,7 +76,7 @@ def spread(reference: torch.Tensor, near: Sequence[torch.Tensor], far: Sequence[
 
 
 def _largest(reference: torch.Tensor, draws: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The largest finite distance of a draw from the reference, per element; NaN where there is none."""
+    """Return the largest finite distance of a draw from the reference, per element; NaN where there is none."""
     largest = torch.full_like(reference.abs(), torch.nan)
     for draw in draws:
         distance = (draw - reference).abs()

@@ -13,7 +13,8 @@ from conformance.vocabulary import Check, Fact
 
 
 def leak(before: tuple[int, int], after: tuple[int, int]) -> Mismatch | None:
-    """What the call kept, or gave back, beyond its results, which are gone by now. Both pairs are (blocks, bytes).
+    """Return what the call kept, or gave back, beyond its results, which are gone by now. Both pairs are (blocks,
+    bytes).
 
     Bytes are counted too: a scratch block that is replaced by a larger one with each call leaves the blocks alone.
     """
@@ -24,7 +25,7 @@ def leak(before: tuple[int, int], after: tuple[int, int]) -> Mismatch | None:
 
 
 def damage(backend: Capabilities, outcome: CallOutcome) -> list[Mismatch]:
-    """Every block found damaged since the last look; its subject is the argument or result whose storage it is.
+    """Return every block found damaged since the last look; its subject is the argument or result whose storage it is.
 
     The first word of a line is the block's address, as the adapter promises.
     """
@@ -38,7 +39,7 @@ def damage(backend: Capabilities, outcome: CallOutcome) -> list[Mismatch]:
 
 
 def _storages(outcome: CallOutcome) -> Iterator[tuple[str, str]]:
-    """(address of a storage in hexadecimal, what it belongs to), for arguments over results."""
+    """Yield (address of a storage in hexadecimal, what it belongs to), for arguments over results."""
     for name, leaf in outcome.leaves:
         if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
             yield _address(leaf), name

@@ -31,7 +31,7 @@ def calls_for(draws: int, most: int) -> int:
 
 
 def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
-    """The draws of each side: same support, same distribution, and dependent on the seed alike.
+    """Compare the draws of each side: same support, same distribution, and dependent on the seed alike.
 
     Two-sample Kolmogorov-Smirnov, with the asymptotic threshold; ties make it conservative.
     """
@@ -101,7 +101,7 @@ def _snapped(ours: torch.Tensor, ordered: torch.Tensor, dtype: torch.dtype) -> t
 
 
 def differ(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Elementwise: whether two draws of this dtype are no roundings of one number."""
+    """Return elementwise whether two draws of this dtype are no roundings of one number."""
     eps = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 0.0
     return ~((ours == theirs) | ((ours - theirs).abs() <= ROUNDING * eps * theirs.abs()))
 

@@ -52,16 +52,16 @@ class Draws:
         return self._matrix
 
     def joined(self) -> torch.Tensor:
-        """All draws, one call behind the other."""
+        """Return all draws, one call behind the other."""
         return torch.cat(self.calls)
 
     def once(self) -> Draws:
-        """Those of the first call if the others repeat them, as with a generator among the arguments; else all."""
+        """Return the first call's if the others repeat them, as with a generator among the arguments; else all."""
         return Draws(self.results[:1]) if self.are_constant else self
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Every draw as a float64."""
+    """Return every draw as a float64."""
     return real(tensor).reshape(-1).to(torch.float64)
 
 

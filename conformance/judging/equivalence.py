@@ -42,7 +42,7 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 
 
 def _gathered(source: torch.Tensor) -> torch.Tensor:
-    """The source as a tensor that CPU can gather from, whose elements are equal where the source's are."""
+    """Return the source as a tensor that CPU can gather from, whose elements are equal where the source's are."""
     source = source.resolve_conj().resolve_neg()
     return source.view(_SIGNED[source.dtype]) if source.dtype in _SIGNED else source
 
@@ -51,7 +51,7 @@ Pick = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def _picks(source: torch.Tensor, index: torch.Tensor) -> list[Pick]:
-    """The ways in which an index tensor of this shape can address the source."""
+    """Return the ways in which an index tensor of this shape can address the source."""
     picks: list[Pick] = [_flat]
     if index.dim() == source.dim():
         picks += [partial(_along, dim) for dim in range(source.dim())]
@@ -96,7 +96,7 @@ def up_to_phase(expected: torch.Tensor, actual: torch.Tensor) -> bool:
 
 
 def wide(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of floating numbers in double precision."""
+    """Return a tensor of floating numbers in double precision."""
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 

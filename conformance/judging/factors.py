@@ -44,12 +44,12 @@ def explain(
 
 
 def _defined(info: torch.Tensor | None) -> torch.Tensor:
-    """For each matrix of a batch, whether it has factors."""
+    """Return for each matrix of a batch whether it has factors."""
     return torch.ones((), dtype=torch.bool) if info is None else info == 0
 
 
 def _of_batch(defined: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """``defined`` for each element of a result of the batch; True for a result that is not one for each matrix."""
+    """Return ``defined`` for each element of a result of the batch; True for one that is not one for each matrix."""
     if mask.dim() <= defined.dim() or mask.shape[: defined.dim()] != defined.shape:
         return torch.ones((), dtype=torch.bool)
     return defined.reshape(defined.shape + (1,) * (mask.dim() - defined.dim()))
@@ -66,7 +66,7 @@ def _same_product(theirs: dict[str, torch.Tensor], ours: dict[str, torch.Tensor]
 
 
 def _product(results: dict[str, torch.Tensor]) -> tuple[torch.Tensor, float] | None:
-    """P L U in double precision, and the largest magnitude in L."""
+    """Return P L U in double precision, and the largest magnitude in L."""
     factors, pivots = results["LU"], results["pivots"]
     rows = factors.shape[-2]
     if not bool(((pivots >= 1) & (pivots <= rows)).all()):

@@ -13,7 +13,7 @@ _EXACT = 1 << 53  # beyond it a reader that has doubles alone loses digits
 
 
 def value(found: Any) -> Any:
-    """A number, bool, text or None as it is where JSON has it; sizes as lists, dtypes by name, the rest as text."""
+    """Return a number, bool, text or None as it is where JSON has it, sizes as lists, dtypes by name, else as text."""
     if isinstance(found, float):
         return found if math.isfinite(found) else str(found)
     if isinstance(found, int):
@@ -26,13 +26,13 @@ def value(found: Any) -> Any:
 
 
 def error(raised: BaseException | None) -> dict[str, str] | None:
-    """The type of an error and the first line of its message; None for no error."""
+    """Return the type of an error and the first line of its message; None for no error."""
     if raised is None:
         return None
     return {"type": type(raised).__name__, "message": first_line(str(raised))}
 
 
 def changed(change: Change) -> dict[str, Any]:
-    """What a call changed besides memory. A generator's state is too long for a fact."""
+    """Return what a call changed besides memory. A generator's state is too long for a fact."""
     values = {} if change.is_draw else {"before": value(change.before), "after": value(change.after)}
     return {"kind": Fact.STATE.value, "what": change.what, **values}

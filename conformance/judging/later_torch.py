@@ -14,7 +14,7 @@ LATER = "the CPU of a later torch gives another result than this one's, and the 
 
 
 def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
-    """The results of CPU's call under a later torch; None if they are not known to differ, or it raises."""
+    """Return the results of CPU's call under a later torch; None if they are not known to differ, or it raises."""
     kernel = later_kernel(case.cell.overload) if context.is_plain_on_cpu and not case.shared else None
     if kernel is not None:
         return oracle.call(kernel, altered.dense(twins, case))
@@ -30,7 +30,7 @@ def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
 
 
 def raises(case: Case, context: Context) -> frozenset[str]:
-    """The names of the types that a device may raise because CPU does under a later torch; empty if it does not.
+    """Return the names of the types that a device may raise because CPU does under a later torch; empty if it does not.
 
     An op without a kernel for a dtype raises RuntimeError before torch 2.8, and NotImplementedError since.
     """

@@ -16,7 +16,7 @@ from conformance.plan.case import Case
 
 
 def called(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool = False) -> CallOutcome | None:
-    """The case with tensors that have no memory, but for those that are on the host whatever the device.
+    """Return the case with tensors that have no memory, but for those that are on the host whatever the device.
 
     An argument without gaps keeps its strides. ``placed``: every argument does. None where torch's kernels for Meta
     raise.
@@ -47,7 +47,7 @@ def _outcome(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool) 
 
 
 def _without_memory(tensor: torch.Tensor, *, placed: bool) -> torch.Tensor:
-    """A tensor on Meta of the same dtype and size. ``placed``: with the same strides, offset and bits, too."""
+    """Return a tensor on Meta of the same dtype and size. ``placed``: with the same strides, offset and bits, too."""
     if not placed:
         return tensor.detach().to("meta")
     return over(torch.empty(tensor.untyped_storage().nbytes(), dtype=torch.uint8, device="meta"), tensor)

@@ -47,7 +47,7 @@ class CallOutcome:
 
 
 def widened(dtype: str) -> str:
-    """The dtype in which the float64 reference computes what a cell of ``dtype`` does."""
+    """Return the dtype in which the float64 reference computes what a cell of ``dtype`` does."""
     return _WIDE.get(dtype, dtype)
 
 
@@ -137,7 +137,8 @@ def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
 
 
 def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """The case computed on CPU in double precision from the very same numbers; None where that adds nothing or raises.
+    """Return the case computed on CPU in double precision from the very same numbers; None where that adds nothing or
+    raises.
 
     Of integers too, if torch promotes them to its default dtype.
 
@@ -156,7 +157,7 @@ def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | N
 
 
 def _called_wide(op: Callable[..., Any], side: Side) -> CallOutcome:
-    """The call where the default dtype, to which torch promotes integers, is float64."""
+    """Make the call where the default dtype, to which torch promotes integers, is float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -170,7 +171,7 @@ def _is_wide(leaf: Any) -> bool:
 
 
 def _dtypes(case: Case) -> Iterator[str]:
-    """The dtypes of a case: its cell's, and those that its sample fixes for tensors and in arguments."""
+    """Yield the dtypes of a case: its cell's, and those that its sample fixes for tensors and in arguments."""
     sample = case.sample
     yield case.cell.dtype
     yield from (slot.dtype for slot in sample.tensors if slot.dtype)
@@ -181,7 +182,7 @@ def _dtypes(case: Case) -> Iterator[str]:
 def perturbed(
     case: Case, twins: Sides, op: Callable[..., Any], wide: bool, size: float, draw: int, most: float = math.inf
 ) -> CallOutcome | None:
-    """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
+    """Return the case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
     An op that reads no floating tensor, such as ``linspace``, computes with its Scalars. In a cell of a floating dtype
     those that are integers are moved too.
@@ -208,7 +209,7 @@ def perturbed(
 
 
 def nearby(case: Case, twins: Sides, op: Callable[..., Any], draw: int) -> tuple[CallOutcome, CallOutcome] | None:
-    """The case on CPU with its floating tensors moved a bit, in its own dtype and in a wider one.
+    """Return the case on CPU with its floating tensors moved a bit, in its own dtype and in a wider one.
 
     Both calls get the same numbers. What is float64 has no wider dtype, and is rounded to float32 first: as many units
     of float32 as the narrower call is off, as many of float64 it may be off, see :func:`nearby_unit`. None where CPU
@@ -230,7 +231,7 @@ def nearby(case: Case, twins: Sides, op: Callable[..., Any], draw: int) -> tuple
 
 
 def nearby_unit(case: Case) -> float:
-    """The units of the case's dtype in those of the narrower one of :func:`nearby`."""
+    """Return the units of the case's dtype in those of the narrower one of :func:`nearby`."""
     return _half_unit(torch.float64) / _half_unit(torch.float32) if _is_widest(case) else 1.0
 
 
@@ -244,7 +245,8 @@ def _narrowed(dtype: str) -> str:
 
 
 def half_unit_of_results(outcome: CallOutcome) -> float:
-    """Half a unit in the last place of 1 in the coarsest floating dtype of a call's results; in float64 without one.
+    """Return half a unit in the last place of 1 in the coarsest floating dtype of a call's results; in float64 without
+    one.
 
     An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=`` has.
     """
@@ -255,7 +257,7 @@ def half_unit_of_results(outcome: CallOutcome) -> float:
 
 
 def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """The case on CPU with zeros in place of the NaN of its tensor arguments. None where CPU raises."""
+    """Return the case on CPU with zeros in place of the NaN of its tensor arguments. None where CPU raises."""
     side = twins.side(case, CPU)
     for a in side.arguments:
         if a.slot.pool and _can_be_moved(a.tensor.dtype) and not a.tensor.is_complex():
@@ -266,7 +268,7 @@ def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome
 
 
 def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """The case in double precision with the magnitudes of its tensors' real numbers. None where CPU raises.
+    """Return the case in double precision with the magnitudes of its tensors' real numbers. None where CPU raises.
 
     The result of an op that adds up products is then the sum of the terms' magnitudes.
     """
@@ -282,13 +284,15 @@ def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutco
 
 
 def _half_unit(dtype: torch.dtype) -> float:
-    """Half a unit in the last place of 1 in ``dtype``; of no floating dtype, in that to which numbers are promoted."""
+    """Return half a unit in the last place of 1 in ``dtype``; of no floating dtype, in that to which numbers are
+    promoted.
+    """
     floating = dtype.is_floating_point or dtype.is_complex
     return float(torch.finfo(dtype if floating else torch.get_default_dtype()).eps) / 2
 
 
 def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int], *, whole: bool = False) -> Any:
-    """An argument that is no tensor, with its floating numbers moved, and with ``whole`` its integers too."""
+    """Return an argument that is no tensor, with its floating numbers moved, and with ``whole`` its integers too."""
     if isinstance(arg, list):
         return [_moved(a, half_unit, size, draws, whole=whole) for a in arg]
     moves = isinstance(arg, (float, complex)) or (whole and isinstance(arg, int))
@@ -296,7 +300,7 @@ def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int], *, who
 
 
 def _scalars_of(op: Callable[..., Any]) -> set[int | str]:
-    """The positions and the names of the arguments that are Scalars by the op's schema; none without a schema."""
+    """Return the positions and names of the arguments that are Scalars by the op's schema; none without a schema."""
     schema = getattr(op, "_schema", None)
     scalars = [(i, a) for i, a in enumerate(schema.arguments) if isinstance(a.type, torch.NumberType)] if schema else []
     return {key for i, a in scalars for key in (i, a.name)}
@@ -307,7 +311,7 @@ def _can_be_moved(dtype: torch.dtype) -> bool:
 
 
 def promoted(case: Case, twins: Sides, op: Callable[..., Any], dtype: str) -> CallOutcome | None:
-    """The case on CPU with every argument in ``dtype`` to begin with; None where that adds nothing or raises.
+    """Return the case on CPU with every argument in ``dtype`` to begin with; None where that adds nothing or raises.
 
     On the CPU, TensorIterator first brings arguments that are promoted into dense temporaries, and lays the result out
     by those; on any other device, by the arguments as they are, which it does here on the CPU too.

@@ -26,19 +26,19 @@ class OtherReference:
     pick: Callable[[CallOutcome], torch.Tensor | None]  # the result, of an outcome
 
     def float64(self) -> torch.Tensor | None:
-        """The result in double precision; None where there is no float64 reference."""
+        """Return the result in double precision; None where there is no float64 reference."""
         outcome = self.outcomes.wide
         return self.pick(outcome) if outcome else None
 
     def spread(self, reference: torch.Tensor) -> torch.Tensor:
-        """How far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
+        """Return how far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
         if not self.outcomes.may_round:
             return torch.full_like(reference.abs(), torch.nan)
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
         return conditioning.spread(reference, near, far)
 
     def own(self, reference: torch.Tensor) -> torch.Tensor:
-        """CPU's own distance from a wider dtype for nearby arguments, the largest of several draws per element.
+        """Return CPU's own distance from a wider dtype for nearby arguments, the largest of several draws per element.
 
         CPU may be right by luck for the arguments of a case, where what it computes on the way is rounded.
         """
@@ -53,17 +53,17 @@ class OtherReference:
         return largest * self.outcomes.nearby_unit
 
     def without_nan(self) -> torch.Tensor | None:
-        """The result for arguments with zeros in place of NaN; None where CPU raises."""
+        """Return the result for arguments with zeros in place of NaN; None where CPU raises."""
         outcome = self.outcomes.without_nan
         return self.pick(outcome) if outcome else None
 
     def of_magnitudes(self) -> torch.Tensor | None:
-        """The result for the magnitudes of the arguments; None where CPU raises."""
+        """Return the result for the magnitudes of the arguments; None where CPU raises."""
         outcome = self.outcomes.of_magnitudes
         return self.pick(outcome) if outcome else None
 
     def _drawn(self, outcome: CallOutcome | None, shape: torch.Size) -> torch.Tensor:
-        """The result in one draw; NaN where that raised or has another shape."""
+        """Return the result in one draw; NaN where that raised or has another shape."""
         found = self.pick(outcome) if outcome else None
         if found is None or found.shape != shape:
             return torch.full(shape, float("nan"), dtype=torch.float64)
@@ -134,7 +134,9 @@ class OtherReferences:
         return oracle.of_magnitudes(*self._of)
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
-        """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""
+        """Return the strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has
+        to.
+        """
         outcome = oracle.promoted(*self._of, str(dtype).removeprefix("torch."))
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
@@ -171,11 +173,11 @@ class OtherReferences:
         return schema is None or any(r.alias_info for r in schema.returns)
 
     def leaf(self, i: int) -> OtherReference:
-        """The references of result ``i``."""
+        """Return the references of result ``i``."""
         return OtherReference(self, partial(_leaf, i))
 
     def argument(self, i: int) -> OtherReference:
-        """The references of written argument ``i`` after the call."""
+        """Return the references of written argument ``i`` after the call."""
         return OtherReference(self, lambda outcome: outcome.side.arguments[i].tensor)
 
 

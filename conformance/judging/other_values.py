@@ -67,7 +67,8 @@ class OtherValues:
         return ""
 
     def _references(self, case: Case) -> Iterator[tuple[str, CallOutcome, OtherReferences | None]]:
-        """What else may be right, with the reason: CPU's kernel over another layout or of a later torch, and others.
+        """Yield what else may be right, with the reason: CPU's kernel over another layout or of a later torch, and
+        others.
 
         With dense arguments in place of strided ones, the wider and the perturbed calls have dense arguments too.
 

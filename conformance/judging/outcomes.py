@@ -47,12 +47,12 @@ class Comparison:
         return self._route is Route.COMPOSITE
 
     def differences(self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> list[Mismatch]:
-        """Differences in results and in written arguments, of two calls that returned."""
+        """Return differences in results and in written arguments, of two calls that returned."""
         fetched = storages.Fetched(expected.side, actual.side)
         return self.results(expected, actual, others) + self.written(expected, actual, others, fetched)
 
     def results(self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> list[Mismatch]:
-        """Differences of the device's results from CPU's, one a result."""
+        """Return differences of the device's results from CPU's, one a result."""
         if len(expected.leaves) != len(actual.leaves):
             n, m = len(actual.leaves), len(expected.leaves)
             return [Mismatch(Check.SHAPE, "", {"kind": Fact.COUNT.value, "device": n, "cpu": m})]
@@ -61,7 +61,7 @@ class Comparison:
         return [one for one in found if one] or self._together(expected, actual)
 
     def _together(self, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
-        """Differences in results that are right one by one."""
+        """Return differences in results that are right one by one."""
         found = self._of_vectors(expected, actual)
         if found:
             return [Mismatch(Check.VALUE, expected.leaves[found[0]][0], found[1])]
@@ -84,7 +84,7 @@ class Comparison:
     def written(
         self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, fetched: storages.Fetched
     ) -> list[Mismatch]:
-        """Differences in what written arguments hold, which are results too.
+        """Return differences in what written arguments hold, which are results too.
 
         So are those that CPU writes although the schema does not say so, such as running statistics.
         """
@@ -108,7 +108,7 @@ class Comparison:
         return nowhere(self.wrong_values(one, other))
 
     def same_results(self, one: CallOutcome, other: CallOutcome) -> bool:
-        """The same of what was returned, whatever the written arguments hold."""
+        """Whether two calls of CPU returned the same, whatever the written arguments hold."""
         return nowhere(self._wrong_results(one, other, None))
 
     def differ_grossly(self, one: CallOutcome, other: CallOutcome) -> bool:
@@ -146,7 +146,7 @@ class Comparison:
         self, one: CallOutcome, other: CallOutcome, i: int, of_results: list[torch.Tensor],
         others: OtherReferences | None,
     ) -> torch.Tensor | None:  # fmt: skip
-        """The mask of written argument ``i``: that of a result, if both calls returned the argument itself."""
+        """Return the mask of written argument ``i``: that of a result, if both calls returned the argument itself."""
         a, b, position = one.side.arguments[i].tensor, other.side.arguments[i].tensor, position_of(one, i)
         if position is not None and one.leaves[position][1] is a and other.leaves[position][1] is b:
             return of_results[position]
@@ -298,27 +298,27 @@ class Comparison:
     def _directed(
         self, want: torch.Tensor, here: torch.Tensor, name: str, reference: OtherReference
     ) -> Mismatch | None:
-        """The finding that elements within their bounds are all rounded in one direction."""
+        """Return the finding that elements within their bounds are all rounded in one direction."""
         wide = reference.float64() if rounding.may_be_directed(want, here) else None
         found = rounding.directed(want, here, wide) if wide is not None and wide.shape == want.shape else None
         return Mismatch(Check.VALUE, name, found) if found else None
 
     def _further(self, dtype: torch.dtype, reference: OtherReference | None) -> Further:
-        """What is asked about a result of a dtype that is beyond its bound."""
+        """Return what is asked about a result of a dtype that is beyond its bound."""
         if reference is None:
             return NOTHING_FURTHER
         spread = reference.spread if self._criteria.sums(dtype) else None
         return Further(spread, reference.own, reference.without_nan, reference.of_magnitudes)
 
     def _moved_from(self, expected: CallOutcome) -> list[torch.Tensor]:
-        """What the arguments that are read held before the call, if results are elements of them."""
+        """Return what the arguments that are read held before the call, if results are elements of them."""
         read = [a for a in expected.side.arguments if a.slot.pool and self._criteria.facts.moves]
         return [view(a.before, a.tensor.dtype, a.placement) for a in read]
 
     def _wrong(
         self, one: CallOutcome, position: int | None, a: Any, b: Any, further: OtherReference | None
     ) -> torch.Tensor | None:
-        """Elementwise: where a result does not agree with that of the CPU's call ``one`` as the device's has to.
+        """Return elementwise where a result does not agree with that of CPU's call ``one`` as the device's has to.
 
         None where they are not to be compared. What is no tensor, or has no elements to tell apart, has one.
         """
@@ -356,7 +356,7 @@ def _tensors(outcome: CallOutcome) -> list[torch.Tensor]:
 
 
 def _complete(masks: Sequence[torch.Tensor | None]) -> list[torch.Tensor] | None:
-    """The masks, if there is one for every result."""
+    """Return the masks, if there is one for every result."""
     found = [mask for mask in masks if mask is not None]
     return found if len(found) == len(masks) else None
 
@@ -388,7 +388,7 @@ def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None
 
 
 def _stale(argument: Argument) -> torch.Tensor | None:
-    """What a written argument held before the call; None where the call gave it another size or dtype."""
+    """Return what a written argument held before the call; None where the call gave it another size or dtype."""
     placed = argument.placement
     if argument.tensor.shape != torch.Size(placed.size) or argument.before.numel() % argument.tensor.element_size():
         return None

@@ -76,7 +76,7 @@ def _flat(wrong: torch.Tensor) -> Rule | None:
 
 
 def _run(hit: torch.Tensor) -> Rule | None:
-    """The indices that are hit as a range, or as every so many; None where they are neither."""
+    """Return the indices that are hit as a range, or as every so many; None where they are neither."""
     indices = torch.nonzero(hit).reshape(-1)
     first, last, count = int(indices[0]), int(indices[-1]), len(indices)
     if last - first + 1 == count:
@@ -95,7 +95,7 @@ def _values(
     actual: torch.Tensor,
     stale: torch.Tensor | None,
 ) -> Rule | None:
-    """What the wrong elements hold."""
+    """Return what the wrong elements hold."""
     if stale is not None and stale.dtype == actual.dtype and bool(_same(actual, stale).all()):
         return {"kind": "stale"}
     if bool(actual.isnan().all()):

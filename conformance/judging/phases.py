@@ -67,11 +67,11 @@ def are_alike(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
 
 
 def columns(kind: Equivalence, *vectors: torch.Tensor) -> list[torch.Tensor]:
-    """The vectors as columns. Rows are those of a conjugate transpose."""
+    """Return the vectors as columns. Rows are those of a conjugate transpose."""
     return [t.mH if kind is Equivalence.ROWS_UP_TO_PHASE else t for t in vectors]
 
 
 def phases(expected: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
-    """The number of modulus one that each column is multiplied by; NaN for a column of zeros."""
+    """Return the number of modulus one that each column is multiplied by; NaN for a column of zeros."""
     inner = (wide(expected).conj() * wide(actual)).sum(-2)
     return inner / inner.abs()

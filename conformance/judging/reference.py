@@ -84,7 +84,7 @@ class Reference:
         self._values = OtherValues(call, twins, criteria, comparison, context)
 
     def outcome(self, case: Case) -> CallOutcome:
-        """What CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
+        """Return what CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
         twice = _writes_twice(case)
         try:
             if twice:
@@ -123,7 +123,7 @@ class Reference:
         return found if found.error is None else None
 
     def again(self, case: Case, seed: int | None = None) -> CallOutcome:
-        """CPU's call, with fresh arguments."""
+        """Make CPU's call again, with fresh arguments."""
         with self._context.around():
             return self._call(self._twins.side(case, CPU), seed=seed)
 
@@ -318,7 +318,7 @@ class Reference:
         return oracle.reads_behind_its_arguments(call_with, self._undefined(expected))
 
     def _undefined(self, outcome: CallOutcome) -> list[int]:
-        """The positions of results of which no value is promised."""
+        """Return the positions of results of which no value is promised."""
         return [i for i in range(len(outcome.leaves)) if not self._criteria.facts.equivalence_of(i).is_of_values]
 
 
@@ -356,7 +356,7 @@ def _loses_out(expected: CallOutcome, op: Callable[..., Any]) -> bool:
 
 
 def _returned_arguments(op: Callable[..., Any]) -> set[str]:
-    """The arguments that the op's schema says it returns: those that it writes in place."""
+    """Return the arguments that the op's schema says it returns: those that it writes in place."""
     schema = getattr(op, "_schema", None)
     if schema is None:
         return set()

@@ -122,7 +122,7 @@ def _multiple(result: torch.Tensor, of: torch.Tensor) -> complex | None:
 
 
 def _off(result: torch.Tensor, product: torch.Tensor, units: float) -> torch.Tensor:
-    """Elementwise: whether a result is further from the product than rounding explains.
+    """Return elementwise whether a result is further from the product than rounding explains.
 
     What is not finite, and what may not be finite in the dtype of the result, does not count.
     """

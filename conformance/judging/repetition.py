@@ -35,7 +35,7 @@ def differences(
     first: CallOutcome, criteria: Criteria, backend: Capabilities, seed: int | None, on_device: Again, on_cpu: Again,
     calls: int = distribution.CALLS,
 ) -> list[Mismatch]:  # fmt: skip
-    """What differs when the call is made again; ``first``: the device's outcome, which agrees with CPU's.
+    """Return what differs when the call is made again; ``first``: the device's outcome, which agrees with CPU's.
 
     ``seed``: of the first call; None for an overload that does not draw. ``calls``: how often it is made for its draws.
     """
@@ -56,7 +56,7 @@ def differences(
 def uninitialized(
     first: CallOutcome, backend: Capabilities, on_device: Again, differences: Callable[[CallOutcome], list[Mismatch]]
 ) -> list[Mismatch]:
-    """What depends on uninitialized memory: ``first`` agrees with CPU, and a call over filled memory does not.
+    """Return what depends on uninitialized memory: ``first`` agrees with CPU, and a call over filled memory does not.
 
     Large sums need not have the same bits each time. ``differences``: of an outcome of the device from CPU's.
     """
@@ -105,7 +105,7 @@ def _raised_again(second: CallOutcome) -> Mismatch:
 def _why_differing(
     second: CallOutcome, name: str, criteria: Criteria, over_filled: Callable[[], CallOutcome]
 ) -> Mismatch:
-    """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
+    """Return why bits differ: a third call over the same fresh memory as the second tells whether that made them."""
     third = over_filled()
     if third.error is not None or _differing(second, third, criteria):
         return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
@@ -113,7 +113,7 @@ def _why_differing(
 
 
 def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> str:
-    """The first result whose bits are not the same in two calls; "" when there is none."""
+    """Return the first result whose bits are not the same in two calls; "" when there is none."""
     for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
         defined = criteria.drawn(i) or criteria.equivalence(i).is_of_values
         if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
@@ -151,7 +151,7 @@ def foreign_draws(
 def _draws(
     first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again, most: int
 ) -> list[Mismatch]:
-    """Random results under several seeds on both sides, by their distribution."""
+    """Compare random results under several seeds on both sides, by their distribution."""
     i = _drawn_result(first, criteria)
     if i is None or first.leaves[i][1].numel() == 0:
         return []

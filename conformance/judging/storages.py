@@ -42,12 +42,12 @@ class Sharing:
             self._first.append(first.setdefault(storage_id(leaf), i) if strided else i)
 
     def argument(self, i: int) -> int | None:
-        """The index of the first argument whose storage result ``i`` lies in."""
+        """Return the index of the first argument whose storage result ``i`` lies in."""
         first = self._first[i]
         return first if first < self._arguments else None
 
     def earlier(self, i: int) -> int | None:
-        """The first earlier result in the same storage, of a result that lies in no argument's."""
+        """Return the first earlier result in the same storage, of a result that lies in no argument's."""
         first = self._first[i] - self._arguments
         return first if 0 <= first < i else None
 
@@ -57,12 +57,12 @@ class Sharing:
         return argument is not None and self._outcome.leaves[i][1] is self._outcome.side.arguments[argument].tensor
 
     def argument_name(self, i: int) -> str | None:
-        """The name of the argument whose storage result ``i`` lies in."""
+        """Return the name of the argument whose storage result ``i`` lies in."""
         argument = self.argument(i)
         return None if argument is None else self._outcome.side.arguments[argument].slot.name
 
     def result_name(self, i: int | None) -> str | None:
-        """The name of result ``i``; None for None."""
+        """Return the name of result ``i``; None for None."""
         return None if i is None else self._outcome.leaves[i][0]
 
 
@@ -100,7 +100,7 @@ def oversized(want: torch.Tensor, got: torch.Tensor, name: str) -> Mismatch | No
 
 
 def _nbytes(tensor: torch.Tensor) -> int:
-    """The bytes of a tensor's storage; 0 if it has none that can be asked."""
+    """Return the bytes of a tensor's storage; 0 if it has none that can be asked."""
     try:
         return int(tensor.untyped_storage().nbytes())
     except (RuntimeError, NotImplementedError):
@@ -108,7 +108,7 @@ def _nbytes(tensor: torch.Tensor) -> int:
 
 
 def _span(tensor: torch.Tensor) -> int:
-    """The bytes from the first element of a tensor to the end of its last one."""
+    """Return the bytes from the first element of a tensor to the end of its last one."""
     if not tensor.numel():
         return 0
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -116,7 +116,7 @@ def _span(tensor: torch.Tensor) -> int:
 
 
 def versions(expected: Side, actual: Side) -> list[Mismatch]:
-    """An op bumps the version counter of what it writes, so that autograd sees it; and of nothing else.
+    """Return the version counters that the device's call does not bump as CPU's does: of what is written, alone.
 
     How often is not compared: autograd asks only whether it moved, and torch itself bumps once more off the CPU, where
     it resizes an output through the dispatcher. A fresh twin's counter is 0. A written argument's may move where
@@ -134,7 +134,8 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
 
 
 def moved(expected: Side, actual: Side, send: Callable[[], Side]) -> list[Mismatch]:
-    """Written arguments that the device's call left in another storage, such as an ``out=`` that grew, unlike CPU's.
+    """Return written arguments that the device's call left in another storage, such as an ``out=`` that grew, unlike
+    CPU's.
 
     ``send`` gives the same arguments before any call: on some devices no tensor lies in the storage of its base.
     """
@@ -170,7 +171,7 @@ class Fetched:
         return id(want.base) not in self._differing and _is_in_place(want) and _is_in_place(got)
 
     def differences(self, send: Callable[[], Side] | None = None) -> list[Mismatch]:
-        """Every storage, byte for byte, outside the views that may be written.
+        """Compare every storage, byte for byte, outside the views that may be written.
 
         ``send`` gives the same arguments on the device, before any call: a byte that comes back as it does from these
         is what copies to the device and back make of it, as one that flushes subnormal numbers to zero.
@@ -185,7 +186,8 @@ class Fetched:
         return [one for one in found if one]
 
     def of_refused(self, refused_early: Callable[[], bool], send: Callable[[], Side] | None = None) -> list[Mismatch]:
-        """What a call that both sides refuse has changed of the arguments that it may write, where CPU changed nothing.
+        """Return what a call that both sides refuse has changed of the arguments that it may write, where CPU changed
+        nothing.
 
         A kernel may find an error after it has begun to write, and what it leaves then is undefined. So ask whether the
         call is ``refused_early``, by what its arguments are. ``send``: see :meth:`differences`.
@@ -201,7 +203,7 @@ class Fetched:
         return refused if refused and refused_early() else []
 
     def _where_not_copied(self, send: Callable[[], Side]) -> list[tuple[Argument, torch.Tensor]]:
-        """The storages that differ, with CPU's bytes where copies to the device and back make the difference."""
+        """Return the storages that differ, with CPU's bytes where copies to the device and back make the difference."""
         fresh = zip(self._expected.arguments, send().arguments, strict=True)
         sent = {id(want.base): device_bytes(got.base, got.before) for want, got in fresh}
         return [(want, _where_copied(want, after, sent[base])) for base, (want, after) in self._differing.items()]
@@ -227,7 +229,7 @@ def lies_as_new(want: torch.Tensor, got: torch.Tensor) -> bool:
 
 
 def lies_as_an_argument(want: torch.Tensor, got: torch.Tensor, side: Side) -> bool:
-    """The same of a tensor that has the strides of an argument of its size."""
+    """Whether a tensor has the strides of an argument of its size, and CPU's in each dimension of several elements."""
     like = any(a.tensor.shape == got.shape and a.tensor.stride() == got.stride() for a in side.arguments)
     return like and _leads_as(want, got)
 
@@ -273,7 +275,7 @@ def _stayed(argument: Argument) -> bool:
 
 
 def _is_in_place(argument: Argument) -> bool:
-    """The same, with the offset that it had."""
+    """Whether an argument stayed where it was, with the offset that it had."""
     return argument.tensor.storage_offset() == argument.placement.offset and _stayed(argument)
 
 
@@ -292,7 +294,7 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
 
 
 def _written_in_vain(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | None:
-    """What changed in the views of a storage that may be written, none of which CPU has changed."""
+    """Return what changed in the views of a storage that may be written, none of which CPU has changed."""
     sharing = [a for a in side.arguments if a.base is argument.base]
     if not any(a.slot.written for a in sharing) or not host_memory.same_bytes(argument.base, argument.before):
         return None
@@ -304,7 +306,7 @@ def _written_in_vain(side: Side, argument: Argument, after: torch.Tensor) -> Mis
 
 
 def _where_copied(argument: Argument, after: torch.Tensor, sent: torch.Tensor) -> torch.Tensor:
-    """The bytes after a call, with CPU's where they came back as they do without a call."""
+    """Return the bytes after a call, with CPU's where they came back as they do without a call."""
     if not after.shape == sent.shape == argument.base.shape:
         return after
     return torch.where(after == sent, argument.base, after)

@@ -55,7 +55,7 @@ class Criteria:
         return self.facts.random is not None and (position or 0) in self.facts.random.results
 
     def equivalence(self, position: int | None) -> Equivalence:
-        """What has to be equal in this result; the values of a random one are judged elsewhere."""
+        """Return what has to be equal in this result; the values of a random one are judged elsewhere."""
         if self.drawn(position):
             return Equivalence.METADATA
         return Equivalence.EQUAL if position is None else self.facts.equivalence_of(position)
@@ -73,7 +73,7 @@ class Criteria:
         return dtype is torch.complex128 or self.facts.tolerance.accumulation is not Accumulation.NONE
 
     def closeness(self, expected: CallOutcome, result: torch.Tensor) -> Closeness:
-        """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
+        """Return how far a native kernel's ``result`` may be off, and the number of terms of one element."""
         tolerance = self.facts.tolerance
         # A complex product or quotient is several rounded operations.
         operations = 4 if result.dtype.is_complex else 1
@@ -113,12 +113,12 @@ def _in_its_own(tolerance: Tolerance) -> bool:
 
 @cache
 def criteria_of(overload: str, subnormals: frozenset[torch.dtype] = frozenset()) -> Criteria:
-    """The criteria of an overload, on a device that keeps the subnormal numbers of these dtypes."""
+    """Return the criteria of an overload, on a device that keeps the subnormal numbers of these dtypes."""
     return Criteria(ops.facts(overload), subnormals)
 
 
 def _computed_in(facts: OpFacts, expected: CallOutcome, result: torch.Tensor) -> torch.dtype | None:
-    """A coarser dtype than the result's that it was rounded to on its way; None where there was none.
+    """Return a coarser dtype than the result's that it was rounded to on its way; None where there was none.
 
     An op that is given an ``out`` of a wider dtype computes in that of the arguments that it reads. Those without
     dimensions do not count beside others: float32 over a complex128 number is complex64.
@@ -142,7 +142,7 @@ def _is_inexact(dtype: torch.dtype) -> bool:
 
 
 def _magnitudes(expected: CallOutcome, shape: torch.Size) -> float | torch.Tensor:
-    """The largest finite magnitude in the arguments that are read, as they were before the call.
+    """Return the largest finite magnitude in the arguments that are read, as they were before the call.
 
     Of arguments that can be broadcast to the ``shape`` of the result, the largest one for each of its elements. Beside
     arguments of floats, integers are indices and counts; alone, they are what is computed with.
@@ -188,7 +188,7 @@ _INDICES = ("index", "indices")
 
 
 def _repeats(indices: Sequence[Argument]) -> int:
-    """How often indices name one element, at most; those of several dimensions name it together."""
+    """Return how often indices name one element, at most; those of several dimensions name it together."""
     read = [a.tensor for a in indices if a.tensor.numel() and a.tensor.dtype in (torch.int32, torch.int64)]
     counts = [int(t.reshape(-1).unique(return_counts=True)[1].max()) for t in read]
     together = min if len({t.shape for t in read}) == 1 else max  # one that is broadcast repeats its elements
@@ -196,7 +196,7 @@ def _repeats(indices: Sequence[Argument]) -> int:
 
 
 def position_of(outcome: CallOutcome, argument: int) -> int | None:
-    """The position of the result that is this argument, or lies in its storage; None where it is not returned."""
+    """Return the position of the result that is this argument, or lies in its storage; None if there is none."""
     wanted = outcome.side.arguments[argument].tensor
     for i, (_, leaf) in enumerate(outcome.leaves):
         if leaf is wanted:

@@ -87,15 +87,17 @@ class _Template:
     is_dense: bool  # whether it is the whole storage, row-major
 
     def sent(self, to_host: bool) -> torch.Tensor:
-        """What is copied to a side: the bytes, or the elements for a device that cannot view bytes as another dtype."""
+        """Return what is copied to a side: the bytes, or the elements for a device that cannot view bytes as another
+        dtype.
+        """
         return self.before if to_host or can_view_as_dtype() else self.before.view(self.dtype)
 
     def whole(self) -> torch.Tensor:
-        """The argument that is the whole storage, as it is before a call, on CPU."""
+        """Return the argument that is the whole storage, as it is before a call, on CPU."""
         return self.before.view(self.dtype).view(self.placement.size)
 
     def over(self, base: torch.Tensor) -> torch.Tensor:
-        """The argument, over the bytes ``base``."""
+        """Return the argument, over the bytes ``base``."""
         return base.view(self.dtype) if self.is_flat and all_work() else view(base, self.dtype, self.placement)
 
 
@@ -105,7 +107,7 @@ def is_on_host(slot: TensorSlot, case: Case) -> bool:
 
 
 def _stays_on_host(slot: TensorSlot, arguments: Collection[str]) -> bool:
-    """The same, by the arguments that the op has on the host. Asked for each argument of a case."""
+    """Whether an argument stays on the host, given those that the op has there. Asked for each one of a case."""
     return slot.on_host or slot.argument in arguments
 
 
@@ -125,7 +127,7 @@ class Twins:
         self._kept = 0  # bytes
 
     def storage(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str = "") -> torch.Tensor:
-        """The storage of a slot as it is before the call: CPU bytes, owned by the cache and not to be written.
+        """Return the storage of a slot as it is before the call: CPU bytes, owned by the cache and not to be written.
 
         ``wide``: values of ``dtype``, held in this dtype instead (the float64 reference gets the very same numbers).
         """
@@ -164,7 +166,7 @@ class Twins:
         return base
 
     def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
-        """Fresh arguments of ``case`` on ``device``.
+        """Return fresh arguments of ``case`` on ``device``.
 
         ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it); None keeps it.
         """
@@ -186,7 +188,7 @@ class Twins:
         return side_of(case, device, arguments, dtypes)
 
     def _on_device(self, template: _Template, device: torch.device) -> Argument:
-        """An argument on a device. Raises DeviceLacks if the device holds bytes, but nothing of this dtype."""
+        """Return an argument on a device. Raises DeviceLacks if the device holds bytes, but nothing of this dtype."""
         if device == CPU:
             return self._argument(template, device)
         if not can_make(template.placement):
@@ -199,7 +201,7 @@ class Twins:
             raise
 
     def _argument(self, template: _Template, device: torch.device) -> Argument:
-        """An argument on a device.
+        """Return an argument on a device.
 
         A device without as_strided may not resize a view, or write it in place with another size. So it gets an
         argument that is a whole storage as a tensor of its own, and the storage is a view over that. CPU's argument is
@@ -215,17 +217,17 @@ class Twins:
         return Argument(template.slot, template.placement, base, tensor, template.before)
 
     def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
-        """A slot's storage, of the template's bytes; other twins may have it already."""
+        """Return a slot's storage, of the template's bytes; other twins may have it already."""
         return template.clone() if device == CPU else template.to(device, copy=True)
 
 
 def _same(slot: TensorSlot, other: Argument) -> Argument:
-    """An argument that is the same tensor as an earlier one."""
+    """Return an argument that is the same tensor as an earlier one."""
     return Argument(slot, other.placement, other.base, other.tensor, other.before)
 
 
 def _inside(slot: TensorSlot, placement: Placement, other: Argument, distance: int) -> Argument:
-    """An argument that begins ``distance`` elements into the storage of an earlier one."""
+    """Return an argument that begins ``distance`` elements into the storage of an earlier one."""
     if distance == 0 and placement == other.placement:
         return _same(slot, other)
     moved = other.tensor.as_strided(placement.size, placement.stride, distance)

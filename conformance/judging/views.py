@@ -21,7 +21,7 @@ _DTYPES = {name: dtype for name in DTYPES if isinstance(dtype := getattr(torch, 
 
 
 def poison(nbytes: int, dtype: str) -> torch.Tensor:
-    """``nbytes`` bytes that no defined value of ``dtype`` equals (for bool: an irregular run of both values)."""
+    """Return ``nbytes`` bytes that no defined value of ``dtype`` equals (for bool: an irregular run of both values)."""
     if dtype == "bool":
         run = torch.tensor(POISON_BOOL, dtype=torch.uint8)
         return run.repeat(nbytes // len(POISON_BOOL) + 1)[:nbytes].clone()
@@ -29,7 +29,7 @@ def poison(nbytes: int, dtype: str) -> torch.Tensor:
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """The torch dtype called ``name``; a clear error where this torch has none."""
+    """Return the torch dtype called ``name``; a clear error where this torch has none."""
     found = _DTYPES.get(name)
     if found is None:
         raise LookupError(f"torch {torch.__version__} has no dtype {name!r}")
@@ -37,7 +37,7 @@ def torch_dtype(name: str) -> torch.dtype:
 
 
 def _shaped(value: torch.Tensor, placement: Placement) -> torch.Tensor:
-    """The part of a sample's value that a placement with another size keeps."""
+    """Return the part of a sample's value that a placement with another size keeps."""
     if placement.layout == "zero_dim":
         return value.reshape(-1)[0]
     if placement.layout == "zero_size":
@@ -66,7 +66,8 @@ def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
 
 
 def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
-    """Negated, zeros too: torch's own negation of complex numbers turns only some of the zeros around.
+    """Return the negated tensor, zeros too: torch's own negation of complex numbers turns only some of the zeros
+    around.
 
     Of a complex value, the ``parts``: 0 is the real one, 1 the imaginary one.
     """
@@ -99,12 +100,12 @@ def all_work() -> bool:
 
 
 def known_dtypes() -> tuple[str, ...]:
-    """The names of the dtypes that this torch has."""
+    """Return the names of the dtypes that this torch has."""
     return tuple(_DTYPES)
 
 
 def copies_of(dtype: str) -> str:
-    """The name of the primitive that copies elements of a dtype to the device and back."""
+    """Return the name of the primitive that copies elements of a dtype to the device and back."""
     return f"copy_{dtype}"
 
 
@@ -124,7 +125,7 @@ def can_make(placement: Placement) -> bool:
 
 
 def by_ops(flat: torch.Tensor, placement: Placement) -> torch.Tensor:
-    """The tensor that ``placement`` describes over all of ``flat``, made by view, permute and expand."""
+    """Return the tensor that ``placement`` describes over all of ``flat``, made by view, permute and expand."""
     axes = [d for d in range(len(placement.size)) if placement.stride[d] or placement.size[d] == 1]
     ordered = sorted(axes, key=lambda d: (-placement.stride[d], d))
     if placement.layout == "expanded":
@@ -136,7 +137,7 @@ def by_ops(flat: torch.Tensor, placement: Placement) -> torch.Tensor:
 
 
 def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.Tensor:
-    """The tensor that ``placement`` describes over the bytes ``base``."""
+    """Return the tensor that ``placement`` describes over the bytes ``base``."""
     flat = base if base.dtype == dtype else base.view(dtype)
     if "as_strided" in _broken and base.device.type != "cpu":
         tensor = by_ops(flat, placement)
@@ -154,7 +155,7 @@ class Unreadable(Exception):
 
 
 def _read(tensor: torch.Tensor) -> torch.Tensor:
-    """A device tensor on the CPU. Raises Unreadable."""
+    """Return a device tensor on the CPU. Raises Unreadable."""
     try:
         return tensor.cpu()
     except RuntimeError as e:
@@ -162,7 +163,8 @@ def _read(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def device_bytes(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
-    """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried. Raises Unreadable.
+    """Return a storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried. Raises
+    Unreadable.
 
     ``before``: the bytes that it held before the call. Those that a base which is no more than a view over a resized
     tensor does not reach are as they were.
@@ -205,7 +207,7 @@ def over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A device tensor on the CPU, with its stride, offset and bits, without the device's strided copy.
+    """Return a device tensor on the CPU, with its stride, offset and bits, without the device's strided copy.
 
     The storage is brought over as bytes and viewed again there, so that a wrong strided copy cannot blame another op.
     Raises Unreadable.

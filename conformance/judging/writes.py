@@ -42,7 +42,7 @@ def _holds_another(wrong: torch.Tensor, tensor: Any, written: torch.Tensor, sour
 
 
 def _bytes(tensor: torch.Tensor) -> set[bytes]:
-    """The bytes of each element."""
+    """Return the bytes of each element."""
     raw = tensor.resolve_conj().resolve_neg().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
     size = tensor.element_size()
     return {raw[i : i + size] for i in range(0, len(raw), size)}
@@ -53,14 +53,14 @@ def _tensors(outcome: CallOutcome) -> list[Any]:
 
 
 def _arguments(op: Callable[..., Any], outcome: CallOutcome) -> dict[str, Any]:
-    """The arguments of a call by their names in the schema; none without a schema."""
+    """Return the arguments of a call by their names in the schema; none without a schema."""
     schema = getattr(op, "_schema", None)
     names = [a.name for a in schema.arguments] if schema else []
     return dict(zip(names, outcome.side.args, strict=False)) | outcome.side.kwargs
 
 
 def _several(arguments: dict[str, Any]) -> torch.Tensor | None:
-    """Elementwise, in the shape of ``self``: whether it is written several times. None where that is defined."""
+    """Return elementwise, in the shape of ``self``, what is written several times. None where that is defined."""
     if arguments.get("accumulate") or arguments.get("reduce") is not None or "self" not in arguments:
         return None
     counts = torch.zeros(arguments["self"].shape, dtype=torch.int64)
