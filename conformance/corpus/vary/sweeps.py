@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.corpus.places import Extent, resized, with_tensors
+from conformance.corpus.places import resized
 from conformance.corpus.vary import arguments
+from conformance.corpus.vary.filling import LIMITS, limited, slots_of, with_fills
 from conformance.corpus.vary.fills import filled, of_one_shape
-from conformance.corpus.vary.hard_values import ARGUMENTS, AXIS, LIMITS
+from conformance.corpus.vary.hard_values import ARGUMENTS
 from conformance.corpus.vary.sizes import Maker
 from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Ran, Trials
@@ -131,7 +131,7 @@ class _Swept:
         groups = Maker(self._trials, self._values).groups(self._source, self._dtypes[0]) if self._dtypes else []
         for elements in ELEMENTS:
             for group in groups:
-                if wanted <= {place.slot for place in group.places if isinstance(place, Extent)}:
+                if wanted <= slots_of(group):
                     per_index = min(s.numel // max(group.size, 1) for s in slots)
                     change = dict.fromkeys(group.places, math.ceil(elements / max(per_index, 1)))
                     yield from filled(self._source, resized(self._source, change), change, self._values)
@@ -143,21 +143,12 @@ class _Swept:
 
     def _made(self, large: Sample, kinds: dict[int, str], name: str) -> Iterator[Sample]:
         """Yield a sample for each limit that some dtypes need."""
-        by_limit: dict[str, list[str]] = {}
-        for dtype in self._dtypes:
-            limit = next((limit for limit in _LIMITS if self._suits(_filled(large, kinds, limit), dtype)), None)
-            if limit is not None:
-                by_limit.setdefault(limit, []).append(dtype)
-        for limit, dtypes in by_limit.items():
-            named = f"{self._source.name}.sweep={name}" + limit.replace("/", ".")
-            yield replace(_filled(large, kinds, limit), name=named, dtypes=tuple(dtypes), axis=AXIS)
+
+        def limit_of(dtype: str) -> str | None:
+            return next((limit for limit in _LIMITS if self._suits(with_fills(large, kinds, limit), dtype)), None)
+
+        yield from limited(large, kinds, self._dtypes, limit_of, f"{self._source.name}.sweep={name}")
 
     def _suits(self, sample: Sample, dtype: str) -> bool:
         ran = self._trials.run(sample, dtype) is not None and not self._trials.is_inexact(sample, dtype)
         return ran and (self._tagged or not self._trials.copies(sample, dtype))
-
-
-def _filled(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:
-    """Return the sample with fills in the slots of these indices."""
-    slots = [replace(s, fill=kinds[s.index] + limit) if s.index in kinds else s for s in sample.tensors]
-    return with_tensors(sample, slots)
