@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.records import Gate, GateFailure
 from conformance.running.runner import Runner
 from conformance.vocabulary import Status
-from tests.running.test_runner import CELL, Work
+from tests.running.work import CELL, Work
 
 
 def test_the_gate_reports_a_broken_primitive_even_if_it_crashes() -> None:

@@ -20,7 +20,7 @@ from conformance.running.pool import Gone, Pool
 from conformance.running.progress import Progress
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
-from tests.running.test_runner import Work
+from tests.running.work import Work
 
 CELLS = [CellId("misc", f"op{i}", "float32", "contiguous") for i in range(100)]
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance.records import (
-    CaseFailure,
-    Mismatch,
     Observation,
-    PlacedArgument,
     Repeats,
     Repetition,
     Setting,
@@ -23,145 +16,10 @@ from conformance.records import (
 from conformance.running.isolation import Forking
 from conformance.running.late_errors import late_error
 from conformance.running.progress import Progress
-from conformance.running.protocol import Tried
 from conformance.running.runner import DEATHS_PER_CELL, Runner
-from conformance.vocabulary import CellId, Check, Fact, Status
+from conformance.vocabulary import CellId, Status
 from tests.hangs import Hangs
-
-CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
-OTHER = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
-
-
-class Work:
-    """Cases that do as their names say."""
-
-    def __init__(self, *cases: str, route: str = "native") -> None:
-        self._cases = cases
-        self._route = route
-        self.broken: dict[int, str] = {}
-        self.lacking: tuple[str, ...] = ()
-        self.flushes: dict[str, str] = {}  # dtypes with how a device answers that does not keep subnormal numbers
-        self.kept: tuple[str, ...] = ()
-        self.preceded: tuple[str, ...] = ()
-        self.pending = ""  # an error of late work
-        self.settles = False
-        self.prepared_for_doubts = 0
-        self.hangs: Hangs | None = None
-
-    def case_ids(self, cell: CellId) -> list[str]:
-        return [f"{cell}#{name}" for name in self._cases]
-
-    def arguments(self, cell: CellId, index: int) -> tuple[PlacedArgument, ...]:
-        return (PlacedArgument("self", text=self._cases[index]),)
-
-    def route(self, cell: CellId) -> str:
-        return self._route
-
-    def reference(self, cell: CellId, index: int) -> bool:
-        if self._cases[index] in ("cpu dies", "reference dies"):
-            ctypes.string_at(0)
-        return True
-
-    def checks(self, cell: CellId, index: int) -> list[str]:
-        observation, _ = self.run(cell, index, Progress(), index + 1)
-        return [f.check for f in observation.failures]
-
-    def precede(self, ids: Sequence[str]) -> None:
-        self.preceded = tuple(ids)
-
-    def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
-        if self._cases[index] == "fails and dies again":
-            ctypes.string_at(0)
-        return ["clone on cpu"] if on_cpu else ["clone", "copy_"]
-
-    def settle(self) -> dict[str, str] | None:
-        late, self.pending = self.pending, ""
-        return {"type": "RuntimeError", "message": late} if late else None
-
-    def settle_each_case(self) -> None:
-        self.settles = True
-
-    def print_stacks(self) -> None:
-        os.write(2, b"frame #3: fill() + 0x1 (0x7 in /x/libmine.so)\n")
-        os.write(2, b"frame #4: at::_ops::fill__Scalar::call(x) + 0x1 (0x7 in /x/libother.so)\n")
-
-    def operators(self, calls: Sequence[str]) -> tuple[str, ...]:
-        return tuple({"fill__Scalar": "fill_"}[call] for call in calls)
-
-    def prepare(self) -> None:
-        """There is nothing to load."""
-
-    def prepare_for_doubts(self) -> None:
-        self.prepared_for_doubts += 1
-
-    def try_primitive(self, index: int) -> str:
-        if self.broken.get(index) == "dies":
-            ctypes.string_at(0)
-        return self.broken.get(index, "")
-
-    def without(self, primitives: Sequence[str]) -> None:
-        self.lacking = tuple(primitives)
-
-    def subnormal_dtypes(self) -> tuple[str, ...]:
-        return "float16", "float32", "float64"
-
-    def keeps_subnormals(self, dtype: str) -> bool:
-        if self.flushes.get(dtype) == "dies":
-            ctypes.string_at(0)
-        return dtype not in self.flushes
-
-    def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
-        self.kept = tuple(dtypes)
-
-    def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
-        return ""
-
-    def primitives(self) -> list[Tried]:
-        return [
-            Tried("allocate", "allocate (memory)", True), Tried("conj", "conj (resolves)", False),
-            Tried("neg", "neg (resolves)", False),
-        ]  # fmt: skip
-
-    def run(
-        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
-    ) -> tuple[Observation, int | None]:
-        ran, failures = 0, []
-        for index in range(first, len(self._cases) if stop is None else stop):
-            what = self._cases[index]
-            progress.note(index, "cpu" if what.startswith("cpu") else "device")
-            if cell == CELL and what in ("dies", "cpu dies", "reference dies", "cpu dies of damage"):
-                ctypes.string_at(0)
-            if what == "hangs":
-                assert self.hangs
-                self.hangs.hang()
-            if what == "breaks":
-                raise ValueError(what)
-            if what == "needs float64" and self.kept != ("float64",):
-                ctypes.string_at(0)
-            if what == "needs conj" and "conj" not in self.lacking:
-                ctypes.string_at(0)
-            ran += 1
-            met, self.pending = self.pending, what if what.startswith("leaves an error") else ""
-            if self.settles and (late := self.settle()):
-                failures.append(CaseFailure(f"{cell}#{what}", (late_error(late),)))
-            if met or what == "raises":
-                error = {"type": "RuntimeError", "message": met or "its own"}
-                facts = {"kind": Fact.ERRORS.value, "device": error, "cpu": None}
-                failures.append(CaseFailure(f"{cell}#{what}", (Mismatch(Check.ERROR_PARITY, "", facts),)))
-            if what.startswith("fails"):
-                failures.append(CaseFailure(f"{cell}#{what}", (Mismatch(Check.VALUE, "result", {}),)))
-            if what == "taints":
-                return Observation(cell, "native", Status.PASS, ran, compared=ran), index + 1
-        status = Status.FAIL if failures else Status.PASS
-        return Observation(cell, "native", status, ran, tuple(failures), compared=ran), None
-
-
-def observe(*cases: str, cell: CellId = CELL) -> Observation:
-    runner = Runner(Work(*cases), 600)
-    try:
-        return runner.observe(cell)
-    finally:
-        runner.close()
+from tests.running.work import CELL, OTHER, Work, observe
 
 
 def test_a_cell_with_passing_cases_passes() -> None:
@@ -249,150 +107,6 @@ def test_a_hang_is_a_timeout_with_its_python_stack(tmp_path: Path, monkeypatch: 
     assert death
     assert death.seconds == 0.5
     assert [frame.rpartition(" ")[2] for frame in death.python] == ["hang", "run"]
-
-
-@pytest.mark.parametrize("case", ["cpu dies", "reference dies"])
-def test_a_case_whose_cpu_side_dies_alone_is_unsupported(case: str) -> None:
-    found = observe(case)
-    assert found.status is Status.UNSUPPORTED
-    assert "the CPU reference of" in found.reason
-
-
-def test_a_failure_before_a_case_whose_cpu_side_dies_is_not_lost() -> None:
-    found = observe("fails", "cpu dies", "ok")
-    assert (found.status, found.cases, found.compared) == (Status.FAIL, 3, 2)
-    assert [f.case for f in found.failures] == [f"{CELL}#fails"]
-    assert "the CPU reference of" in found.reason
-
-
-class DyingNowAndThen(Work):
-    """CPU's side dies the fourth time that it runs, and in no process before."""
-
-    def __init__(self, *cases: str) -> None:
-        super().__init__(*cases)
-        self._calls = mmap.mmap(-1, 1)  # shared with the children
-
-    def reference(self, cell: CellId, index: int) -> bool:
-        self._calls[0] += 1
-        if self._calls[0] == 4:
-            ctypes.string_at(0)
-        return True
-
-
-@pytest.mark.parametrize("case", ["cpu dies of damage", "dies"])
-def test_a_case_whose_cpu_side_dies_alone_now_and_then_is_unsupported(case: str) -> None:
-    runner = Runner(DyingNowAndThen(case), 600)
-    try:
-        assert runner.observe(CELL).status is Status.UNSUPPORTED
-    finally:
-        runner.close()
-
-
-class DyingOnce(Work):
-    """Dies in its first ``times`` runs in all processes, in a case that CPU is sound in or not."""
-
-    def __init__(self, times: int, sound: bool) -> None:
-        super().__init__("ok", "dies", "ok")
-        self._times = times
-        self._sound = sound
-        self._deaths = mmap.mmap(-1, 1)  # shared with the children
-
-    def reference(self, cell: CellId, index: int) -> bool:
-        return self._sound
-
-    def run(
-        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
-    ) -> tuple[Observation, int | None]:
-        runs = range(first, len(self._cases) if stop is None else stop)
-        if 1 in runs and self._deaths[0] < self._times:
-            self._deaths[0] += 1
-            return super().run(cell, first, progress, stop)
-        return super().run(OTHER, first, progress, stop)
-
-
-@pytest.mark.parametrize(
-    ("times", "sound", "status"),
-    [(1, False, Status.PASS), (1, True, Status.CRASH), (99, False, Status.CRASH), (99, True, Status.CRASH)],
-)
-def test_a_death_by_chance_is_none_of_the_device_where_cpu_reads_past_its_arguments(
-    times: int, sound: bool, status: Status
-) -> None:
-    runner = Runner(DyingOnce(times, sound), 600)
-    try:
-        found = runner.observe(CELL)
-    finally:
-        runner.close()
-    assert found.status is status
-    assert found.cases == 3
-    assert ("reads memory that nobody wrote" in found.reason) == (status is Status.PASS)
-    assert found.signal == "SIGSEGV"
-
-
-class DyingAfterAnother(Work):
-    """Dies in the second case of a process that ran the first one, in a case that CPU is not sound in."""
-
-    def __init__(self, route: str) -> None:
-        super().__init__("ok", "other", "ok", route=route)
-        self._ran: set[int] = set()
-
-    def reference(self, cell: CellId, index: int) -> bool:
-        return False
-
-    def run(
-        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
-    ) -> tuple[Observation, int | None]:
-        for index in range(first, len(self._cases) if stop is None else stop):
-            progress.note(index, "device")
-            if index == 1 and 0 in self._ran:
-                ctypes.string_at(0)
-            self._ran.add(index)
-        return super().run(OTHER, first, progress, stop)
-
-
-@pytest.mark.parametrize(
-    ("route", "status"), [("fallback", Status.PASS), ("composite", Status.PASS), ("native", Status.CRASH)]
-)
-def test_a_death_after_another_case_is_none_of_the_device_where_a_kernel_of_cpu_reads_past_its_arguments(
-    route: str, status: Status
-) -> None:
-    runner = Runner(DyingAfterAnother(route), 600)
-    try:
-        found = runner.observe(CELL)
-    finally:
-        runner.close()
-    assert found.status is status
-    assert ("reads memory that nobody wrote" in found.reason) == (status is Status.PASS)
-
-
-class LeavingAnError(DyingOnce):
-    """The cell OTHER leaves an error of late work."""
-
-    def run(
-        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
-    ) -> tuple[Observation, int | None]:
-        found = super().run(cell, first, progress, stop)
-        self.pending = "late" if cell == OTHER else ""
-        return found
-
-
-def test_a_cell_whose_process_ended_over_a_late_error_did_not_run_before_a_later_death() -> None:
-    runner = Runner(LeavingAnError(times=3, sound=True), 600)
-    try:
-        runner.observe(OTHER)
-        (failure,) = runner.observe(CELL).failures
-    finally:
-        runner.close()
-    assert failure.death
-    assert failure.death.finding
-    assert failure.death.finding.before == 1  # the first case of its own cell
-
-
-def test_a_death_on_the_cpu_side_that_does_not_repeat_alone_is_a_crash() -> None:
-    found = observe("ok", "cpu dies of damage")
-    assert found.status is Status.CRASH
-    death = found.failures[0].death
-    assert death
-    assert (death.signal, death.phase) == ("SIGSEGV", "cpu")
 
 
 def test_an_exception_of_the_suite_is_an_error_and_no_crash() -> None:
