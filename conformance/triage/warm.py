@@ -29,6 +29,7 @@ from typing import IO, Any, NoReturn
 
 from conformance.running.child import tie_to
 from conformance.support.descriptors import ready
+from conformance.support.signals import INTERRUPTIONS, ignore_interruptions
 
 # Variables that the loader, libc, Python or torch read before a backend is imported.
 READ_AT_START = (
@@ -135,7 +136,9 @@ class Warm:
 
 
 def main(fd: int, loaded: Sequence[str] = ()) -> None:
-    """Fork processes until the socket is closed."""
+    """Fork processes until the socket is closed. Ctrl-C is for them, and for the process that has the socket."""
+    usual = {number: signal.getsignal(number) for number in INTERRUPTIONS}
+    ignore_interruptions()
     for module in loaded or _LOADED:
         importlib.import_module(module)
     gc.freeze()  # a child's garbage collector must not write to shared pages
@@ -148,7 +151,7 @@ def main(fd: int, loaded: Sequence[str] = ()) -> None:
             pid = os.fork()
             if pid == 0:
                 requests.close()
-                _wait_for_one(json.loads(data), descriptors)
+                _wait_for_one(json.loads(data), descriptors, usual)
             waiting.add(pid)
             waiting -= _ended(waiting)
             for each in descriptors:
@@ -163,7 +166,7 @@ def _ended(pids: set[int]) -> set[int]:
     return {pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0]}
 
 
-def _wait_for_one(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+def _wait_for_one(request: dict[str, Any], descriptors: list[int], handlers: Mapping[int, Any]) -> NoReturn:
     *streams, status = descriptors
     tie_to(os.getppid())
     here = os.getpid()
@@ -171,6 +174,8 @@ def _wait_for_one(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     if pid == 0:
         os.close(status)
         tie_to(here)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         _become(request, streams)
     for each in streams:
         os.close(each)

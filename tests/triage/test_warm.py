@@ -34,6 +34,9 @@ def main(arguments):
         os.kill(os.getpid(), 11)
     elif what == "raise":
         raise ValueError("as asked")
+    elif what == "wait":
+        open(rest[0], "w").close()
+        time.sleep(1000)
     elif what == "sleep":
         time.sleep(1000)
 """
@@ -81,6 +84,17 @@ def test_a_child_of_a_warm_process_can_be_killed(warm: Warm, tmp_path: Path) -> 
     sleeps.kill()
     assert sleeps.wait(300) == -signal.SIGKILL
     sleeps.kill()  # it is gone, and whoever has its number now is left alone
+
+
+def test_ctrl_c_ends_a_forked_process_and_not_the_warm_one(warm: Warm, tmp_path: Path) -> None:
+    assert started(warm, tmp_path, "tell").wait() == 0  # so the warm process has begun
+    os.kill(warm._process.pid, signal.SIGINT)  # noqa: SLF001
+    child = started(warm, tmp_path, "wait", str(tmp_path / "begun"))
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    os.kill(child.pid, signal.SIGINT)
+    assert child.wait() == 1
+    assert "KeyboardInterrupt" in (tmp_path / "said").read_text()
 
 
 def test_a_warm_process_communicates_by_pipes(warm: Warm) -> None:
