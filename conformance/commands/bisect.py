@@ -27,9 +27,9 @@ from conformance.bisect.session import Session, found
 from conformance.commands.bisect_question import Request, environment_of, matrix_of, question_of
 from conformance.commands.edge import (
     Mistake,
-    backend_option,
     make_directory,
     mistakes,
+    recorded_backend_option,
     seconds_option,
     seed_option,
     tell,
@@ -61,7 +61,7 @@ OUT = Path("bisect")
     show_default=True,
     help="The history to search: torch versions, commits of the backend, or both.",
 )
-@backend_option
+@recorded_backend_option
 @click.option("--matrix", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, or the only one.")
 @click.option("--environment", default="", metavar="NAME", help="The environment of the matrix to run in.")
 @click.option("--good", default="", metavar="VERSION|DATE", help="A version that passes; for both axes: TORCH+COMMIT.")

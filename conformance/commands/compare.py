@@ -23,7 +23,14 @@ AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
 @click.argument("names", nargs=-1, metavar="[OLD NEW]")
 @click.option("--across", type=click.Choice(list(AXES)), help="Compare the latest runs of the lanes along this axis.")
 @results_option
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The form of the output.",
+)
 def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) -> None:
     """Compare two runs: newly failing, fixed, changed kind, new, gone, flaky; with --across, compare lanes."""
     with mistakes(StoreError):

@@ -27,9 +27,12 @@ results_option = click.option(
     "--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True,
     help="The directory of stored results.",
 )  # fmt: skip
+_BACKEND = "An installed backend, a shipped adapter, or module:device"
 backend_option = click.option(
-    "--backend", default="", metavar="NAME", help="An installed backend, a shipped adapter, or module:device."
+    "--backend", default="", metavar="NAME", help=f"{_BACKEND}; default: the only one installed."
 )
+# Of commands that take another one by default, such as that of stored results.
+recorded_backend_option = click.option("--backend", default="", metavar="NAME", help=f"{_BACKEND}.")
 
 
 class Mistake(click.ClickException):

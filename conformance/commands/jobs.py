@@ -22,7 +22,14 @@ MATRICES = Path("matrices")
 
 
 @click.command("matrix")
-@click.option("--format", "form", type=click.Choice(["table", "github", "json"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "github", "json"]),
+    default="table",
+    show_default=True,
+    help="The form of the output.",
+)
 @click.option("--lanes", default="", metavar="A,B", help="Only these lanes (names or patterns), also on demand.")
 @click.option("--torch", default="", metavar="A,B", help="Only lanes of these torch versions.")
 @click.option("--minutes", type=float, default=30.0, show_default=True, help="The longest duration of a job.")

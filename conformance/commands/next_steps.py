@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes, results_option
+from conformance.commands.edge import RESULTS, Mistake, mistakes, recorded_backend_option, results_option
 from conformance.commands.recorded import model_option, recorded_option, recordings
 from conformance.models import file
 from conformance.models.model import Recording
@@ -37,7 +37,7 @@ class _Known:
 
 @click.command("next")
 @click.argument("run", required=False, default="")
-@backend_option
+@recorded_backend_option
 @model_option
 @recorded_option
 @click.option(

@@ -38,7 +38,14 @@ _OF_ACTION: dict[str, tuple[type, ...]] = {
 OF_NIGHTLY = "*-torchnightly-*"  # the lanes whose results go to PyTorch's CI
 
 _gh = click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
-_bisect = click.option("--bisect", "found", type=click.Path(path_type=Path), default=BISECT, show_default=True)
+_bisect = click.option(
+    "--bisect",
+    "found",
+    type=click.Path(path_type=Path),
+    default=BISECT,
+    show_default=True,
+    help="The directory of the searches.",
+)
 
 
 @click.group(cls=Commands)
@@ -49,7 +56,9 @@ def nightly() -> None:
 @nightly.command("search")
 @results_option
 @expected_option
-@click.option("--out", type=click.Path(path_type=Path), default=BISECT, show_default=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=BISECT, show_default=True, help="The directory of the searches."
+)
 @click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of each lane.")
 @click.option("--dry-run", is_flag=True, help="Print the searches without running them.")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="-- [OPTION OF BISECT]...")

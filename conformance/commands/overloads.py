@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 @click.command("inventory")
 @backend_option
 @click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads with this route.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="The form of the output.",
+)
 @click.option(
     "-k", "pattern", default="", metavar="PATTERN", help="Only names that contain or match this shell pattern."
 )

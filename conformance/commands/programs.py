@@ -58,7 +58,10 @@ def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int
 @timeout_option(300.0, "a hazard")
 @click.option("--list", "listed", is_flag=True, help="List the programs, and the dependency that each needs.")
 def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeout: float, listed: bool) -> None:
-    """Run programs that need one dependency between two calls while work is queued; without NAME, all of them."""
+    """Run programs that need one dependency between two calls while work is queued; without NAME, all of them.
+
+    The exit code is 1 if one fails; else 2 if a requested one could not run, or none could.
+    """
     from conformance import backends
     from conformance.hazards import runner
 
@@ -87,7 +90,10 @@ def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeou
 @timeout_option(1800.0, "a program")
 @click.option("--list", "listed", is_flag=True, help="List the programs and the memory that each needs.")
 def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) -> None:
-    """Run ops on tensors of more than 2^31 elements or 2^32 bytes, one at a time; without NAME, all that fit."""
+    """Run ops on tensors of more than 2^31 elements or 2^32 bytes, one at a time; without NAME, all that fit.
+
+    The exit code is 1 if one fails; else 2 if a requested one could not run, or none could.
+    """
     from conformance import backends
     from conformance.huge import runner
 
@@ -177,7 +183,10 @@ def _written_at(file: Path) -> tuple[int, int] | None:
 @backend_option
 @timeout_option(60.0, "a call")
 def replay_(file: Path, backend: str, timeout: float) -> None:
-    """Repeat the calls of FILE, written by `record`, on CPU and on the device, and compare each."""
+    """Repeat the calls of FILE, written by `record`, on CPU and on the device, and compare each.
+
+    The exit code is 1 if a call differs, and 2 if none could be compared.
+    """
     from conformance import backends
     from conformance.calls import file as file_
     from conformance.calls.replay import replay

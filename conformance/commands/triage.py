@@ -39,9 +39,18 @@ if TYPE_CHECKING:
 @click.option("--lanes", default="", metavar="A,B", help="Only these lanes, besides the program's own environment.")
 @click.option("--python", multiple=True, metavar="PATH", help="An interpreter with another torch; may be repeated.")
 @timeout_option(300.0, "a run")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("triage"), show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("triage"),
+    show_default=True,
+    help="The directory of the report, the script and the files of the runs.",
+)
 def triage_(command: tuple[str, ...], backend: str, timeout: float, out: Path, **given: Any) -> None:
-    """Find the first op of a program or a failing CASE that goes wrong on the device, and why; write a script."""
+    """Find the first op of a program or a failing CASE that goes wrong on the device, and why; write a script.
+
+    The exit code is 1 if something goes wrong on the device, and 2 if the program itself fails or calls nothing there.
+    """
     if given["compiled"]:
         from conformance.commands.compiled import triage_compiled
 
