@@ -112,6 +112,24 @@ def test_an_op_that_is_random_may_draw(route: Route) -> None:
     assert changed(judge(uniform, facts=UNIFORM, route=route)) == []
 
 
+def refusing(x: torch.Tensor) -> torch.Tensor:
+    raise ValueError("not today")
+
+
+def refusing_late(x: torch.Tensor) -> torch.Tensor:
+    torch.rand(1)
+    raise ValueError("not today")
+
+
+def test_a_random_op_that_draws_before_it_refuses_a_call_is_found() -> None:
+    assert changed(judge(refusing, refusing_late, facts=UNIFORM)) == [DRAWS]
+
+
+def test_a_random_op_that_refuses_a_call_may_draw_if_cpu_does_or_takes_it() -> None:
+    assert changed(judge(refusing_late, refusing_late, facts=UNIFORM)) == []
+    assert [m.check for m in judge(uniform, refusing_late, facts=UNIFORM).mismatches] == [Check.ERROR_PARITY]
+
+
 def test_what_cannot_be_read_is_not_watched() -> None:
     watched = ambient.of(torch.device("meta"), generators=True)
     assert not watched.changes(watched.now(), watched.now())

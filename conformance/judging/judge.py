@@ -280,7 +280,7 @@ class Judge:
         after = self._backend.route_counters()
         if self._loss.is_met_by(actual):
             return CaseResult(self._loss.differences(expected, actual), raised=actual)
-        changed = self._changed(case, watched, actual)
+        changed = self._changed(case, watched, expected, actual)
         found = device_memory.damage(self._backend, actual) + changed
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
         refused |= actual.error is not None and bool(dtype_on_cpu(case))  # a device need not serve what CPU does not
@@ -332,14 +332,19 @@ class Judge:
             return None
         return ambient.of(self._device, generators=case.cell.layout in WITH_GENERATORS)
 
-    def _changed(self, case: Case, watched: Ambient | None, actual: CallOutcome) -> list[Mismatch]:
+    def _changed(
+        self, case: Case, watched: Ambient | None, expected: CallOutcome, actual: CallOutcome
+    ) -> list[Mismatch]:
         """Return what the device's call left changed besides memory.
 
         Random ops draw, and where they do so by kernels for CPU they draw from CPU's generator. An op is random for
-        these arguments, too, if CPU's call draws.
+        these arguments, too, if CPU's call draws. A random op that both sides refuse may draw only if CPU's call does:
+        else a program that goes on after the error draws other numbers than without it.
         """
         changes = watched.changes(*actual.ambient) if watched else []
-        if watched and any(c.is_draw for c in changes) and (self._criteria.random or self._draws_on_cpu(case, watched)):
+        refused = expected.error is not None and actual.error is not None
+        random = self._criteria.random and not refused
+        if watched and any(c.is_draw for c in changes) and (random or self._draws_on_cpu(case, watched)):
             own = self._device.type != CPU.type  # a device has generators of its own, and native kernels use them
             on_host = self._criteria.random and self._route is Route.NATIVE and own
             changes = [c for c in changes if not c.is_draw or (on_host and c.is_draw_on_host)]
