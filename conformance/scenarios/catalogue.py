@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance.scenarios import (
+    after_errors,
     at_once,
     attention_kernels,
     block_masks,
@@ -75,9 +76,9 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    at_once, attention_kernels, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder,
-    defaults, device_names, devices, distributed, distributions, drawn_collectives, endings, exchange, exporting,
-    first_uses, flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles,
+    after_errors, at_once, attention_kernels, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors,
+    decoder, defaults, device_names, devices, distributed, distributions, drawn_collectives, endings, exchange,
+    exporting, first_uses, flat_tensors, flex_attention, forms, generators, gradient_calls, graphs, groups, handles,
     hidden_devices, importing, loading, long_draws, made_memory, masks, memory_needed, memory_numbers, millions,
     model_parallel, module_streams, modules, named_methods, not_current, operands, optimizer_states, parallel,
     profiling, python_values, queries, scripted, seeding, sequences, serialization, shared_memory, sharing,
