@@ -8,6 +8,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from conformance import torch_versions
+from conformance.backends.real_work import RealWork
 from conformance.bare_device import BareDevice
 from conformance.support.forking import asked_in_fork
 
@@ -57,6 +58,7 @@ class Capabilities:
         self._environments = getattr(backend, "environments", None)
         self._expected = getattr(backend, "expected", None)
         self._synchronize = getattr(backend, "synchronize", None)
+        self._real_work = RealWork(self.kind, self.synchronize)
         self.keeps_subnormals: bool | None = getattr(backend, "keeps_subnormals", None)
         self.subnormals: tuple[str, ...] = ()  # where the adapter does not say it: the dtypes whose are kept
         self.sticky_errors = bool(getattr(backend, "sticky_errors", False))
@@ -239,13 +241,17 @@ class Capabilities:
 
     @property
     def delays_work(self) -> bool:
-        """Whether :meth:`delayed_work` has an effect."""
+        """Whether work starts late within :meth:`delayed_work`."""
         return self._delay is not None
 
     @contextlib.contextmanager
     def delayed_work(self, us: int, seed: int | None = None) -> Iterator[None]:
-        """Within, work starts late, as :meth:`Backend.delay_work` says; changes nothing where the backend cannot."""
+        """Within, work starts late, as :meth:`Backend.delay_work` says.
+
+        Where the backend cannot do that, other work of about ``us`` microseconds is submitted first.
+        """
         if self._delay is None:
+            self._real_work.submit(us)
             yield
             return
         self._delay(us, seed)
