@@ -35,6 +35,8 @@ from tools.new_user import use_as_a_new_user, use_beside_another  # noqa: E402 -
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
+# A lane whose environment was skipped would run in one that an earlier command made.
+nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "docs-check", "tests"]
 
 MATRICES = matrix.load_all(ROOT / "matrices")

@@ -39,11 +39,11 @@ SETTINGS = (
     Setting("four threads, four jobs, shuffled", FOUR_THREADS, pytest=("--jobs", "4", "-p", "tools.settings.shuffled")),
     Setting("one core, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("--jobs", "1")),
     Setting(
-        "clang++, Python 3.12, no oneDNN, pytest-xdist",
+        "clang++, no oneDNN, pytest-xdist",
         {"CXX": "clang++", "CC": "clang"},
-        nox=("--force-python", "3.12"),
         pytest=("-p", "tools.settings.no_mkldnn", "-n", "2"),
     ),
+    Setting("Python 3.12", nox=("--force-python", "3.12")),
 )
 
 
