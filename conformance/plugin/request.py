@@ -85,7 +85,8 @@ def _add_processes(group: pytest.OptionGroup) -> None:
     """Add the options of the processes in which cells run."""
     group.addoption(
         "--cell-timeout", type=float, default=60.0, metavar="S",
-        help="seconds a cell may take (default: 60); a scenario may take five times as long",
+        help="seconds a cell may take (default: 60), without most of those in which it waits for a processor;"
+        " a scenario may take five times as long",
     )  # fmt: skip
     group.addoption(
         "--jobs", type=int, metavar="N",

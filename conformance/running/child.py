@@ -29,6 +29,7 @@ from conformance.running import sanitizer_report
 from conformance.support.descriptors import ready
 from conformance.support.forking import fork
 from conformance.support.signals import ignore_interruptions
+from conformance.support.time_limits import TimeLimit
 
 # The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE). An op may exit with any code, so
 # such a child also sends its last reply.
@@ -118,9 +119,9 @@ class Child:
             os.write(self._requests, _LENGTH.pack(len(data)) + data)
 
     def _receive(self, timeout: float) -> dict[str, Any] | Death | Hang:
-        deadline = time.monotonic() + timeout
-        head = self._read(_LENGTH.size, deadline)
-        body = self._read(_LENGTH.unpack(head)[0], deadline) if isinstance(head, bytes) and head else head
+        limit = TimeLimit(self.pid, timeout)
+        head = self._read(_LENGTH.size, limit)
+        body = self._read(_LENGTH.unpack(head)[0], limit) if isinstance(head, bytes) and head else head
         if body is None:
             return self._hung(timeout)
         reply: dict[str, Any] = json.loads(body or "{}")
@@ -160,15 +161,14 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
         self.close()
 
-    def _read(self, count: int, deadline: float) -> bytes | None:
-        """Return ``count`` bytes; b"" if the pipe was closed or the child ended before; None after the deadline."""
+    def _read(self, count: int, limit: TimeLimit) -> bytes | None:
+        """Return ``count`` bytes; b"" if the pipe was closed or the child ended before; None after the limit."""
         data = b""
         watched = [self._replies, *([self._ended] if self._ended >= 0 else [])]
         while len(data) < count:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if limit.is_exceeded():
                 return None
-            found = ready(watched, min(left, _TICK))
+            found = ready(watched, min(limit.left, _TICK) or _TICK)
             self._cut(to=self._asked_at + _LOG_READ)
             if not found:
                 continue

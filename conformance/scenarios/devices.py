@@ -20,7 +20,7 @@ from conformance.scenarios.asking import accelerator, current, held, module_of, 
 from conformance.scenarios.counted_memory import CountedMemory
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario, unless_first
 from conformance.scenarios.new_processes import results_of
-from conformance.scenarios.patience import Limit
+from conformance.support.time_limits import TimeLimit
 
 WAIT = 0.02  # seconds between two events
 TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
@@ -336,7 +336,7 @@ def _ends_well(work: Callable[[], bool]) -> bool:
         with suppress(Exception):  # it may be refused
             right = work()
         os._exit(0 if right else 1)
-    limit = Limit(child, PATIENCE)
+    limit = TimeLimit(child, PATIENCE)
     while not limit.is_exceeded():
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

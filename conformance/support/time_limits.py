@@ -1,0 +1,54 @@
+"""Time limits of processes, on machines where many processes wait for a processor."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_MOST = 20  # times its limit, a process may take however many wait for a processor
+
+
+class TimeLimit:
+    """The seconds that a process may take from now on.
+
+    Those that it waits for a processor do not count in the second half: on a busy machine they are most of its time.
+    """
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self._pid = pid
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._before: dict[int, float] | None = None
+        self._waited: dict[int, float] = {}
+
+    @property
+    def left(self) -> float:
+        """The seconds until the limit, if the process does not wait."""
+        return max(self._began + self._seconds - time.monotonic(), 0.0)
+
+    def is_exceeded(self) -> bool:
+        """Return whether the process has taken longer, as far as it was asked meanwhile, or many times as long."""
+        taken = time.monotonic() - self._began
+        if taken < self._seconds / 2:
+            return False
+        self._waited |= waited_for_processor(self._pid)
+        if self._before is None:
+            self._before = dict(self._waited)
+        waited = sum(seconds - self._before.get(pid, 0.0) for pid, seconds in self._waited.items())
+        return taken - waited > self._seconds or taken > _MOST * self._seconds
+
+
+def waited_for_processor(pid: int) -> dict[int, float]:
+    """Return the seconds that a process and its descendants could have run, but others did; nothing if Linux lacks it.
+
+    https://docs.kernel.org/scheduler/sched-stats.html: the second number of ``schedstat``, of a process's first thread.
+    """
+    found: dict[int, float] = {}
+    left = [pid]
+    while left:
+        each = left.pop()
+        with suppress(OSError, ValueError, IndexError):
+            found[each] = int(Path(f"/proc/{each}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+            left += map(int, Path(f"/proc/{each}/task/{each}/children").read_text(encoding="ascii").split())
+    return found
