@@ -124,7 +124,13 @@ class Judge:
         """Return wrong values as those of uninitialized memory, if they follow what it holds."""
         if self.has_lost_device or not any(m.check is Check.VALUE for m in mismatches):
             return mismatches
-        if not repetition.follows_memory(self._criteria, self._backend, partial(self._calls.make, case)):
+
+        def again(seed: int | None) -> CallOutcome:
+            outcome = self._calls.make(case, seed)
+            self._loss.note(outcome)
+            return outcome
+
+        if not repetition.follows_memory(self._criteria, self._backend, again):
             return mismatches
         return [repetition.of_memory(m) if m.check is Check.VALUE else m for m in mismatches]
 

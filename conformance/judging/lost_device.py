@@ -41,6 +41,12 @@ class Loss:
             self.ask()
         return self.is_known
 
+    def note(self, outcome: CallOutcome) -> None:
+        """Take the error of a call that did not raise before as one of late work."""
+        if outcome.error is not None:
+            self._late = self._late or outcome.error
+            self.ask()
+
     def differences(self, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
         """Compare the errors alone, of a call after which the device cannot be used."""
         if expected.error is None:

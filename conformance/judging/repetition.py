@@ -75,11 +75,14 @@ def follows_memory(criteria: Criteria, backend: Capabilities, on_device: Again) 
         return False
     with backend.soiled_memory():
         first = on_device(None)
-    with backend.fresh_memory(REFILL):
-        second, third = on_device(None), on_device(None)
-    if any(outcome.error is not None for outcome in (first, second, third)):
+    if first.error is not None:
         return False
-    return bool(_differing(first, second, criteria)) and not _differing(second, third, criteria)
+    with backend.fresh_memory(REFILL):
+        second = on_device(None)
+        if second.error is not None or not _differing(first, second, criteria):
+            return False
+        third = on_device(None)
+    return third.error is None and not _differing(second, third, criteria)
 
 
 def of_memory(wrong: Mismatch) -> Mismatch:
