@@ -50,5 +50,6 @@ def waited_for_processor(pid: int) -> dict[int, float]:
         each = left.pop()
         with suppress(OSError, ValueError, IndexError):
             found[each] = int(Path(f"/proc/{each}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-            left += map(int, Path(f"/proc/{each}/task/{each}/children").read_text(encoding="ascii").split())
+            for thread in Path(f"/proc/{each}/task").iterdir():
+                left += map(int, (thread / "children").read_text(encoding="ascii").split())
     return found

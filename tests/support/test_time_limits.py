@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -21,6 +22,27 @@ def test_the_time_of_waiting_is_that_of_the_process_and_its_children() -> None:
         assert {os.getpid(), child.pid} <= found.keys()
         assert all(seconds >= 0 for seconds in found.values())
     assert waited_for_processor(child.pid) == {}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the kernel counts no waiting")  # noqa: PTH110
+def test_a_child_that_another_thread_started_is_one_of_the_process() -> None:
+    started, found = threading.Event(), threading.Event()
+    children: list[int] = []
+
+    def start() -> None:
+        with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as child:
+            children.append(child.pid)
+            started.set()
+            found.wait()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    started.wait()
+    try:
+        assert children[0] in waited_for_processor(os.getpid())
+    finally:
+        found.set()
+        thread.join()
 
 
 class Waiting:
