@@ -102,7 +102,8 @@ def _place(lane: str) -> list[tuple[int, str]]:
 
 def _check(results: Path) -> None:
     if not results.is_dir():
-        raise StoreError(f"{results}: {'is no directory' if results.exists() else 'there is no such directory'}")
+        there = "is no directory" if results.exists() else "there is no such directory"
+        raise StoreError(f"{results}: {there}; {runs.how_to_have_one(results)}")
     if not runs.every_series(results):
         raise StoreError(f"{results}: holds no closed run; {runs.how_to_have_one(results)}")
 
