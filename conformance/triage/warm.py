@@ -166,7 +166,7 @@ def _ended(pids: set[int]) -> set[int]:
     return {pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0]}
 
 
-def _wait_for_one(request: dict[str, Any], descriptors: list[int], handlers: Mapping[int, Any]) -> NoReturn:
+def _wait_for_one(request: dict[str, Any], descriptors: list[int], handlers: Mapping[signal.Signals, Any]) -> NoReturn:
     *streams, status = descriptors
     tie_to(os.getppid())
     here = os.getpid()
