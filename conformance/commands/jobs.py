@@ -40,7 +40,8 @@ def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int,
     """Print the jobs of the lanes: session, shard and minutes. Lanes are split by the durations in the results."""
     with mistakes(TomlError, JobError, StoreError):
         chosen = chosen_lanes(lanes, torch)
-        found = jobs.plan(chosen, runs.seconds(results, {lane.name: workers for lane, _ in chosen}), minutes)
+        measured = runs.seconds(results, {lane.name: workers for lane, _ in chosen})
+        found = jobs.plan(chosen, measured, minutes, jobs.MOST if form == "github" else None)
     entries = [job.to_json() for job in found]
     if form == "table":
         Console().print(_table(found))

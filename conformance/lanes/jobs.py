@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any
 
-from conformance.lanes.matrix import Lane, Matrix
+from conformance.lanes.matrix import LISTED_BY, Lane, Matrix
 from conformance.lanes.process import session_name
 from conformance.support.suggestions import unknown
 
@@ -45,7 +45,7 @@ def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequenc
     names = [lane.name for lane, _ in everything]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise JobError(f"--lanes: {unknown('lane', pattern, names, 'conformance matrix')}")
+            raise JobError(f"--lanes: {unknown('lane', pattern, names, LISTED_BY)}")
     versions = {lane.torch.version for lane, _ in everything}
     for version in torches:
         if version not in versions:

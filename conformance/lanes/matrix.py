@@ -10,6 +10,7 @@ from conformance.lanes import sanitizers
 from conformance.support.toml_table import Table
 from conformance.vocabulary import TIERS
 
+LISTED_BY = "conformance matrix --lanes '*'"  # the command that lists all lanes, also those on demand
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
 _LANE = re.compile(rf"{_NAME.pattern}-torch(?P<torch>[^-]+)-{_NAME.pattern}-{_NAME.pattern}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; other keys are settings of ours

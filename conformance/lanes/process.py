@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.lanes import matrix, sanitizers
-from conformance.lanes.matrix import Build, Lane, Matrix, Torch
+from conformance.lanes.matrix import LISTED_BY, Build, Lane, Matrix, Torch
 from conformance.support.suggestions import unknown
 
 
@@ -73,7 +73,7 @@ def find(root: Path, name: str) -> tuple[Lane, str]:
         raise LookupError(f"no matrix in {root / 'matrices'}/; expected <backend>.toml")
     lanes = {lane.name: (m, lane) for m in matrices for lane in m.lanes()}
     if name not in lanes:
-        raise LookupError(unknown("lane", name, lanes, "conformance matrix"))
+        raise LookupError(unknown("lane", name, lanes, LISTED_BY))
     m, lane = lanes[name]
     return lane, environment_name(m, lane.torch, lane.build, alone=len(matrices) == 1)
 

@@ -113,9 +113,11 @@ def test_a_mistake_is_answered_with_what_is_near(arguments: tuple[str, ...], sai
 
 def test_more_jobs_than_a_workflow_takes_are_refused(lanes: Path) -> None:
     measure(lanes / "results", LANE, minutes=1000)
-    shown = run("--minutes", "1", "--workers", "1")
+    few = ("--minutes", "1", "--workers", "1")
+    shown = run(*few, "--format", "github")
     assert shown.exit_code == 2
     assert "2000 jobs, but GitHub allows 256; increase --minutes, or select fewer lanes" in shown.output
+    assert len(json.loads(run(*few, "--format", "json").output)) == 2000
 
 
 def test_where_there_is_no_matrix_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
