@@ -96,6 +96,10 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["inventory", "--backend", "no_such_module:cpu"], "no_such_module"),
         (["inventory", "--route", "nativ"], "'nativ' is not one of"),
         (["repro", "nonsense", "--backend", "torch:cpu"], "nonsense"),
+        (
+            ["repro", "scenarios/masks.py::odd_bools#run", "--backend", "torch:cpu", "--after", "x"],
+            "--after: the script of a program has no calls before it; run it after others with: pytest",
+        ),
         (["repro", "x", "--seed", str(2**64)], "18446744073709551616 is not in the range"),
         (["diff", "--across", "torch", "--results", "nowhere"], "no two lanes differ only in it; runs: none"),
         (["expect", "update", "demo-torch2.8-malloc-release", "--expected", "a.py/x.toml"], "a.py: File exists"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.commands.edge import tell
+from conformance.commands.edge import Mistake, tell
 from conformance.explain import repro
 from conformance.plan.plan import Plan
 from conformance.records import Setting
@@ -14,13 +14,20 @@ GATE_S = 60.0  # for each primitive of the bring-up gate
 
 
 def case_script(plan: Plan, case: str, setting: Setting | None = None, *, contained: bool = True) -> str:
-    """Return the script of a case, see :func:`repro.script_of_case`. Raises LookupError for an unknown case.
+    """Return the script of a case, see :func:`repro.script_of_case`.
 
-    A program leaves out the lines that need a primitive which the bring-up gate finds broken now, as in a run.
+    A program leaves out the lines that need a primitive which the bring-up gate finds broken now, as in a run. Raises
+    LookupError for an unknown case, and Mistake for a program after other cases.
     """
     wanted = CaseId.parse(case)
-    asks = wanted is not None and wanted.cell.is_scenario and plan.knows(case)
-    return repro.script_of_case(plan, case, setting=setting, contained=contained, without=_broken(plan) if asks else ())
+    is_program = wanted is not None and wanted.cell.is_scenario and plan.knows(case)
+    if is_program and setting and setting.after:
+        raise Mistake(
+            f"--after: the script of a program has no calls before it; run it after others with: pytest --pyargs "
+            f"conformance --backend {plan.backend.asked} --case '{case}' --after '{setting.after[0]}'"
+        )
+    without = _broken(plan) if is_program else ()
+    return repro.script_of_case(plan, case, setting=setting, contained=contained, without=without)
 
 
 def _broken(plan: Plan) -> tuple[str, ...]:
