@@ -96,13 +96,18 @@ class Evidence:
 
     @property
     def ops(self) -> int:
-        """The most ops that a run compared."""
+        """The most ops that ran on the device in a run."""
         return max((run.ops for run in self.runs), default=0)
 
     @property
+    def judged(self) -> bool:
+        """Whether any op was compared with CPU."""
+        return any(run.ops > run.unjudged for run in self.runs)
+
+    @property
     def sound(self) -> bool:
-        """Whether ops ran, none failed, and the program ended well in every lane."""
-        return self.first is None and not self.troubled and self.ops > 0
+        """Whether ops were compared, none failed, and the program ended well in every lane."""
+        return self.first is None and not self.troubled and self.judged
 
     @property
     def elsewhere(self) -> bool:

@@ -72,6 +72,8 @@ def _without_a_finding(e: Evidence) -> str:
         )
     if not e.ops:
         return "the program called no op on the device, so nothing was compared"
+    if not e.judged:
+        return f"none of {counted(e.ops, 'op')} on the device could be compared with CPU"
     return f"nothing failed in {ran}"
 
 

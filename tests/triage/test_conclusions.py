@@ -81,6 +81,9 @@ def test_a_program_that_fails_by_itself_is_no_program_without_a_failure() -> Non
     )
     assert "no op on the device" in report.headline(Evidence((run("exact", None, ops=0),)))
     assert not Evidence((run("exact", None, ops=0),)).sound
+    unjudged = Evidence((LaneRun("exact", None, 3, unjudged=3),))
+    assert report.headline(unjudged) == "none of 3 ops on the device could be compared with CPU"
+    assert not unjudged.sound
 
 
 def test_an_op_that_failed_before_the_program_did_is_the_finding() -> None:
