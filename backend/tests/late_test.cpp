@@ -1,4 +1,6 @@
-// Late work: order, lifetimes, copies, errors, and the end of a process. test_late.py runs these with REFNPU_LATE=1.
+// Late work: order, errors, schedules, and the end of a process. test_late.py runs these with REFNPU_LATE=1.
+#include "tests/late_test.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,59 +9,14 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "driver/src/schedule.h"
-#include "tests/driver_test.h"
 
 namespace {
-
-npuStream_t new_stream() {
-  npuStream_t stream = nullptr;
-  EXPECT(npuStreamCreate(&stream) == npuSuccess);
-  return stream;
-}
-
-npuEvent_t new_event() {
-  npuEvent_t event = nullptr;
-  EXPECT(npuEventCreate(&event) == npuSuccess);
-  return event;
-}
-
-template <class Body>
-npuError_t launch_on(npuStream_t stream, const Body& body, const char* name = "test") {
-  static_assert(std::is_trivially_copyable_v<Body>, "a launch copies bytes");
-  return npuLaunch(stream, name, [](const void* it) { (*static_cast<const Body*>(it))(); }, &body, sizeof body);
-}
-
-// Work that ends when the test says so.
-class Gate {
- public:
-  explicit Gate(npuStream_t stream) {
-    EXPECT(launch_on(stream, [this] {
-             started_ = true;
-             while (!open_) std::this_thread::yield();
-             passed_ = true;
-           }) == npuSuccess);
-    while (!started_) npuStreamQuery(stream);  // which starts recorded work, too
-  }
-  ~Gate() {
-    open();
-    while (!passed_) std::this_thread::yield();
-  }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  void open() { open_ = true; }
-
- private:
-  std::atomic<bool> started_{false}, open_{false}, passed_{false};
-};
-
-void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }  // for what must not happen meanwhile
 
 PRINTS(work_is_pending_until_it_is_awaited) {
   npuStream_t stream = new_stream();
@@ -69,7 +26,7 @@ PRINTS(work_is_pending_until_it_is_awaited) {
   Gate gate(stream);
   launch_on(stream, [&] { done = 1; });
   EXPECT(npuEventRecord(after, stream) == npuSuccess);
-  pause();
+  let_time_pass();
   float milliseconds = 0;
   EXPECT(done == 0 && npuStreamQuery(stream) == npuErrorNotReady && npuEventQuery(after) == npuErrorNotReady);
   EXPECT(npuEventQuery(before) == npuSuccess);
@@ -98,7 +55,7 @@ PRINTS(a_stream_waits_for_an_event_of_another) {
   EXPECT(npuEventRecord(event, first) == npuSuccess && npuStreamWaitEvent(second, event) == npuSuccess);
   EXPECT(npuEventDestroy(event) == npuSuccess);  // what was recorded stays waited for
   launch_on(second, [&] { seen = value.load(); });
-  pause();
+  let_time_pass();
   EXPECT(seen == -1 && npuStreamQuery(second) == npuErrorNotReady);
   gate.open();
   EXPECT(npuStreamSynchronize(second) == npuSuccess && seen == 7);
@@ -113,7 +70,7 @@ PRINTS(devices_wait_for_events_of_each_other) {
   launch_on(here, [&] { value = 7; });
   EXPECT(npuEventRecord(event, here) == npuSuccess && npuStreamWaitEvent(there, event) == npuSuccess);
   launch_on(there, [&] { seen = value.load(); });
-  pause();
+  let_time_pass();
   EXPECT(seen == -1);
   gate.open();
   EXPECT(npuStreamSynchronize(there) == npuSuccess && seen == 7);
@@ -139,142 +96,10 @@ PRINTS(a_device_is_synchronized_with_all_its_streams) {
     Gate gate(stream);
     launch_on(stream, [&] { ++done; });
     launch_on(nullptr, [&] { ++done; });
-    opens = std::thread([&] { pause(), gate.open(); });
+    opens = std::thread([&] { let_time_pass(), gate.open(); });
     EXPECT(npuDeviceSynchronize() == npuSuccess && done == 2);
     opens.join();
   }
-}
-
-// Memory ---------------------------------------------------------------------------------------------------------
-
-// Frees a block while work on `stream` that reads it is queued, and takes the freed memory for others.
-int read_after_free(npuStream_t stream, bool recorded) {
-  npuSetFill(nullptr, "0xDD");
-  char* block = allocate(64);
-  EXPECT(npuMemset(block, 7, 64) == npuSuccess && npuDeviceSynchronize() == npuSuccess);
-  if (recorded) EXPECT(npuRecordStream(block + 9, stream) == npuSuccess);
-  std::atomic<int> read{-1};
-  Gate gate(stream);
-  launch_on(stream, [&read, block] { read = static_cast<unsigned char>(block[63]); });
-  EXPECT(npuFree(block) == npuSuccess && npuFree(block) == npuErrorDoubleFree && stats().live_bytes == 0);
-  std::vector<char*> others;
-  for (int i = 0; i < 50; ++i) others.push_back(allocate(64));
-  gate.open();
-  EXPECT(npuDeviceSynchronize() == npuSuccess);
-  for (char* other : others) EXPECT(other != block && npuFree(other) == npuSuccess);
-  return read;
-}
-
-PRINTS(a_freed_block_lives_until_its_work_is_done) { EXPECT(read_after_free(nullptr, false) == 7); }
-PRINTS(a_freed_block_lives_until_the_work_of_recorded_streams_is_done) {
-  EXPECT(read_after_free(new_stream(), true) == 7);
-}
-
-PRINTS(a_block_belongs_to_the_stream_that_was_current) {
-  npuStream_t stream = new_stream(), standard = nullptr;
-  npuGetDefaultStream(&standard, 0);
-  EXPECT(npuSetCurrentStream(stream) == npuSuccess);
-  char* block = allocate(64);
-  EXPECT(npuMemset(block, 7, 64) == npuSuccess && npuSetCurrentStream(standard) == npuSuccess);
-  std::atomic<int> read{-1};
-  Gate gate(stream);
-  launch_on(stream, [&read, block] { read = block[0]; });
-  EXPECT(npuFree(block) == npuSuccess);
-  gate.open();
-  EXPECT(npuDeviceSynchronize() == npuSuccess && read == 7);
-}
-
-PRINTS(a_pool_reuses_at_once_what_no_queued_work_uses) {
-  npuStream_t stream = new_stream();
-  Gate gate(stream);
-  char* block = allocate(64);
-  EXPECT(npuFree(block) == npuSuccess);
-  char* again = allocate(64);
-  EXPECT(again == block && npuFree(again) == npuSuccess);
-}
-
-PRINTS(held_memory_counts_until_it_is_had) {
-  npuSetCapacity(0, 1000);
-  char* block = allocate(600);
-  Gate gate(nullptr);
-  EXPECT(npuFree(block) == npuSuccess && stats().live_bytes == 0);
-  std::thread opens([&] { pause(), gate.open(); });
-  char* other = allocate(600);  // waits for the work that uses the first block
-  EXPECT(npuStreamQuery(nullptr) == npuSuccess && stats().failed_allocations == 0);
-  opens.join();
-  EXPECT(npuFree(other) == npuSuccess);
-}
-
-PRINTS(damage_of_a_block_freed_late_is_told_by_a_synchronization) {
-  char* block = allocate(64);
-  Gate gate(nullptr);
-  poke(block + 64, 1);
-  EXPECT(npuFree(block) == npuSuccess);
-  gate.open();
-  EXPECT(npuDeviceSynchronize() == npuErrorDamagedMemory && message_has("written past its end"));
-  EXPECT(npuDeviceSynchronize() == npuSuccess);
-}
-
-// Copies ---------------------------------------------------------------------------------------------------------
-
-char* pinned(size_t size) {
-  void* pointer = nullptr;
-  EXPECT(npuMallocHost(&pointer, size) == npuSuccess);
-  return static_cast<char*>(pointer);
-}
-
-// What arrives of a source that holds 1 and is overwritten with 2 while the copy is queued.
-int arrives(char* source, void (*after)(char* source)) {
-  npuStream_t stream = nullptr;
-  npuGetDefaultStream(&stream, 0);
-  char* block = allocate(1);
-  *source = 1;
-  {
-    Gate gate(stream);
-    EXPECT(npuMemcpyAsync(block, source, 1, npuMemcpyHostToDevice, stream) == npuSuccess);
-    after(source);
-  }
-  int value = peek(block);
-  EXPECT(npuFree(block) == npuSuccess);
-  return value;
-}
-
-PRINTS(a_pageable_source_may_be_changed_at_once) {
-  char source = 0;
-  EXPECT(arrives(&source, [](char* it) { *it = 2; }) == 1);
-}
-PRINTS(a_pinned_source_is_read_in_its_turn) {
-  char* source = pinned(1);
-  EXPECT(arrives(source, [](char* it) { *it = 2; }) == 2);
-  EXPECT(npuFreeHost(source) == npuSuccess);
-}
-PRINTS(freed_pinned_memory_lives_until_its_copies_are_done) {
-  npuSetFill(nullptr, "0xDD");
-  EXPECT(arrives(pinned(1), [](char* it) { EXPECT(npuFreeHost(it) == npuSuccess); }) == 1);
-}
-
-PRINTS(copies_to_the_host_wait_unless_it_is_pinned) {
-  npuStream_t stream = nullptr;
-  npuGetDefaultStream(&stream, 0);
-  char* block = allocate(1);
-  char* target = pinned(1);
-  char pageable = 0;
-  *target = 0;
-  {
-    Gate gate(stream);
-    poke(block, 5);
-    EXPECT(npuMemcpyAsync(target, block, 1, npuMemcpyDeviceToHost, stream) == npuSuccess);
-    pause();
-    EXPECT(npuStreamQuery(stream) == npuErrorNotReady);
-    std::thread opens([&] { pause(), gate.open(); });
-    EXPECT(npuMemcpyAsync(&pageable, block, 1, npuMemcpyDeviceToHost, stream) == npuSuccess && pageable == 5);
-    opens.join();
-  }
-  EXPECT(*target == 5);
-  *target = 0;
-  poke(block, 6);
-  EXPECT(npuMemcpy(target, block, 1, npuMemcpyDeviceToHost) == npuSuccess && *target == 6);
-  EXPECT(npuFreeHost(target) == npuSuccess && npuFree(block) == npuSuccess);
 }
 
 // Errors ---------------------------------------------------------------------------------------------------------
@@ -341,7 +166,7 @@ PRINTS(a_stream_made_synchronous_first_ends_its_queue) {
   Gate gate(nullptr);
   launch_on(nullptr, [&] { order.push_back(1); });
   EXPECT(npuSetLate(0) == npuSuccess && npuIsLate() == 0);
-  opens = std::thread([&] { pause(), gate.open(); });
+  opens = std::thread([&] { let_time_pass(), gate.open(); });
   launch_on(nullptr, [&] { order.push_back(2); });
   opens.join();
   EXPECT(order == std::vector<int>({1, 2}));
