@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "driver/src/environment.h"
+#include "driver/src/error.h"
 #include "driver/src/mix.h"
+#include "refnpu/driver.h"
 
 namespace refnpu::driver {
 namespace {
@@ -100,3 +102,29 @@ std::string set_delay(const std::string& text) { return store_delay(schedule().d
 const std::string& schedule_environment_error() { return schedule().error; }
 
 }  // namespace refnpu::driver
+
+using namespace refnpu::driver;  // NOLINT: the API's own definitions follow
+
+extern "C" {
+
+npuError_t npuSetLate(int late) {
+  set_late(late != 0);
+  return npuSuccess;
+}
+
+int npuIsLate(void) { return is_late(); }
+
+npuError_t npuSetLazy(int lazy) {
+  set_lazy(lazy != 0);
+  return npuSuccess;
+}
+
+int npuIsLazy(void) { return is_lazy(); }
+
+npuError_t npuSetDelay(const char* delay) {
+  if (!delay) return fail(npuErrorInvalidValue, "npuSetDelay: null delay");
+  const std::string wrong = set_delay(delay);
+  return wrong.empty() ? npuSuccess : fail(npuErrorInvalidValue, "npuSetDelay: " + wrong);
+}
+
+}  // extern "C"

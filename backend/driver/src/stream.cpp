@@ -1,12 +1,9 @@
 // Streams and kernel launches: who runs submitted work, and who waits for it.
 #include "driver/src/stream.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -14,10 +11,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "driver/src/activity.h"
@@ -25,6 +20,7 @@
 #include "driver/src/device.h"
 #include "driver/src/error.h"
 #include "driver/src/late_errors.h"
+#include "driver/src/launch_faults.h"
 #include "driver/src/protect.h"
 #include "driver/src/schedule.h"
 #include "driver/src/segv_report.h"
@@ -71,36 +67,6 @@ std::vector<std::shared_ptr<Queue>> queues(int device) {
   for (const auto& each : streams().defaults) add(*each);
   for (npuStream_t each : streams().created) add(*each);
   return found;
-}
-
-// True in one process out of three, whatever the steps in which the system counts its processes.
-bool is_unlucky_process() {
-  uint32_t bits = static_cast<uint32_t>(getpid()) * 0x9E3779B1U;
-  bits = (bits ^ (bits >> 15)) * 0x85EBCA77U;
-  return (bits ^ (bits >> 13)) % 3 == 0;
-}
-
-// A fault that strikes one kernel by name, so that the cells that fail are that kernel's.
-void maybe_misbehave(const char* name) {
-  static std::atomic<bool> sorted{false};
-  if (std::strncmp(name, "sort", 4) == 0 && fault(Fault::crash_after_sort)) sorted = true;
-  if (std::strncmp(name, "masked_fill", 11) != 0) return;
-  if (fault(Fault::crash_in_kernel)) std::raise(SIGSEGV);
-  if (fault(Fault::crash_in_some_processes) && is_unlucky_process()) std::raise(SIGSEGV);
-  if (fault(Fault::crash_after_sort) && sorted) std::raise(SIGSEGV);
-  if (fault(Fault::kernel_raises) || fault(Fault::error_told_by_next_launch)) throw std::runtime_error("planted");
-  while (fault(Fault::hang_in_kernel)) usleep(100000);
-}
-
-const std::thread::id main_thread = std::this_thread::get_id();  // that which loads the library
-
-// The fault of a thread's first launch that is lost, e.g. with a context that the thread makes for itself.
-bool forgets_launch() {
-  thread_local bool launched = false;
-  const bool forgets =
-      fault(Fault::thread_drops_first_launch) && !launched && std::this_thread::get_id() != main_thread;
-  launched = true;
-  return forgets;
 }
 
 // The stream on which a fault lets a kernel run.
@@ -432,30 +398,10 @@ npuError_t npuLaunchHostFunction(npuStream_t stream, npuHostFunction_t function,
   return submit(stream, submission_of("host function", [=] { function(data); }));
 }
 
-npuError_t npuSetLate(int late) {
-  set_late(late != 0);
-  return npuSuccess;
-}
-
-int npuIsLate(void) { return is_late(); }
-
-npuError_t npuSetLazy(int lazy) {
-  set_lazy(lazy != 0);
-  return npuSuccess;
-}
-
-int npuIsLazy(void) { return is_lazy(); }
-
 npuError_t npuMarkStep(void) {
   NPU_TRY(ready());
   for (const Moment& tail : tails_of_device(current_device())) tail.queue->request(tail.number);
   return npuSuccess;
-}
-
-npuError_t npuSetDelay(const char* delay) {
-  if (!delay) return fail(npuErrorInvalidValue, "npuSetDelay: null delay");
-  const std::string wrong = set_delay(delay);
-  return wrong.empty() ? npuSuccess : fail(npuErrorInvalidValue, "npuSetDelay: " + wrong);
 }
 
 }  // extern "C"
