@@ -13,7 +13,9 @@ FAMILY = Family(
     but={
         **{
             name: {"tolerance": ADDED}
-            for name in words("scatter_add scatter_reduce gather_backward scatter.reduce scatter_.reduce")
+            for name in words(
+                "scatter_add scatter_reduce gather_backward scatter.reduce scatter.reduce_out scatter_.reduce"
+            )
         },
         "scatter": {"last_wins": True},
     },

@@ -53,6 +53,12 @@ def test_the_in_place_form_has_the_facts_of_its_operator() -> None:
     assert facts("__iand__.Tensor").family == "pointwise_binary"
 
 
+def test_the_form_with_an_out_argument_has_the_tolerance_of_its_overload() -> None:
+    plain = {name: name.removesuffix(".out").removesuffix("_out") for name in OVERLOADS}
+    assert (plain["scatter.reduce_out"], plain["scatter_add.out"]) == ("scatter.reduce", "scatter_add")
+    assert [name for name in plain if facts(name).tolerance != facts(plain[name]).tolerance] == []
+
+
 def test_the_most_exact_entry_wins() -> None:
     assert facts("max_pool2d_with_indices").equivalence_of(1) is Equivalence.INDEX_OF_EQUAL
     assert facts("max_pool2d_with_indices_backward").equivalence_of(1) is Equivalence.EQUAL
