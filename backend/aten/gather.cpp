@@ -130,28 +130,6 @@ void launch_combine(const char* op, const IndexedNest& nest, at::ScalarType type
   launch("scatter_reduce", [=] { index_combine(nest, dtype, combine); });
 }
 
-at::Tensor& scatter_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
-                               c10::string_view reduce, at::Tensor& out) {
-  require_same_device("scatter", {self, index, src, out});
-  Structured<at::meta::structured_scatter_reduce> op(out);
-  op.meta(self, dim, index, src, reduce);
-  const IndexedNest nest = prepare_scatter("scatter", self, dim, index, src, out);
-  launch_combine("scatter", nest, out.scalar_type(), combine_named(reduce));
-  return out;
-}
-
-at::Tensor& scatter_value_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index,
-                                     const at::Scalar& value, c10::string_view reduce, at::Tensor& out) {
-  require_same_device("scatter", {self, index, out});
-  Structured<at::meta::structured_scatter_value_reduce> op(out);
-  op.meta(self, dim, index, value, reduce);
-  IndexedNest nest = prepare_scatter("scatter", self, dim, index, at::Tensor(), out);
-  if (nest.index_count > 0) nest.immediate = element_of(value, out.scalar_type());
-  const bool adds = fault(Fault::scatter_of_number_never_multiplies);
-  launch_combine("scatter", nest, out.scalar_type(), adds ? Combine::add : combine_named(reduce));
-  return out;
-}
-
 // Small floats are summed and multiplied in float and rounded once at the end, as CPU does. `out` already is what the
 // values are combined with.
 void combine_widened(const char* op, at::Tensor& out, int64_t given_dim, const at::Tensor& index, const at::Tensor& src,
@@ -166,6 +144,38 @@ bool is_small_float(const at::Tensor& tensor) {
   return at::isReducedFloatingType(tensor.scalar_type()) && !fault(Fault::scatter_of_halves_rounds_each);
 }
 
+// Combines `out` with the values of `src`, where `nest` is a walk over these.
+void combine_with(const char* op, const IndexedNest& nest, at::Tensor& out, int64_t dim, const at::Tensor& index,
+                  const at::Tensor& src, Combine combine) {
+  if (is_small_float(out))
+    combine_widened(op, out, dim, index, src, combine);
+  else
+    launch_combine(op, nest, out.scalar_type(), combine);
+}
+
+at::Tensor& scatter_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
+                               c10::string_view reduce, at::Tensor& out) {
+  require_same_device("scatter", {self, index, src, out});
+  Structured<at::meta::structured_scatter_reduce> op(out);
+  op.meta(self, dim, index, src, reduce);
+  const IndexedNest nest = prepare_scatter("scatter", self, dim, index, src, out);
+  combine_with("scatter", nest, out, dim, index, src, combine_named(reduce));
+  return out;
+}
+
+at::Tensor& scatter_value_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                                     const at::Scalar& value, c10::string_view reduce, at::Tensor& out) {
+  require_same_device("scatter", {self, index, out});
+  Structured<at::meta::structured_scatter_value_reduce> op(out);
+  op.meta(self, dim, index, value, reduce);
+  IndexedNest nest = prepare_scatter("scatter", self, dim, index, at::Tensor(), out);
+  if (nest.index_count > 0) nest.immediate = element_of(value, out.scalar_type());
+  const bool adds = fault(Fault::scatter_of_number_never_multiplies);
+  const at::Tensor src = is_small_float(out) ? at::full({}, value, out.options()).expand(index.sizes()) : at::Tensor();
+  combine_with("scatter", nest, out, dim, index, src, adds ? Combine::add : combine_named(reduce));
+  return out;
+}
+
 at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
                             at::Tensor& out) {
   require_same_device("scatter_add", {self, index, src, out});
@@ -175,10 +185,7 @@ at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tenso
   const bool mistaken =
       fault(Fault::deterministic_scatter_add_of_largest) && at::globalContext().deterministicAlgorithms();
   const Combine combine = mistaken ? Combine::maximum : Combine::add;
-  if (is_small_float(out))
-    combine_widened("scatter_add", out, dim, index, src, combine);
-  else
-    launch_combine("scatter_add", nest, out.scalar_type(), combine);
+  combine_with("scatter_add", nest, out, dim, index, src, combine);
   return out;
 }
 
@@ -222,10 +229,7 @@ at::Tensor& scatter_reduce_two_out(const at::Tensor& self, int64_t dim, const at
     const int64_t size = out.element_size();
     launch("scatter_reduce", [=] { index_write(start, size); });
   }
-  if (is_small_float(out))
-    combine_widened("scatter_reduce", out, dim, index, src, combine);
-  else
-    launch_combine("scatter_reduce", nest, out.scalar_type(), combine);
+  combine_with("scatter_reduce", nest, out, dim, index, src, combine);
   if (reduce == "mean") divide_by_count(out, dim, index, src, include_self);
   return out;
 }
