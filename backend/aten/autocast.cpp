@@ -99,7 +99,18 @@ at::ScalarType first_lower_dtype() {
   return first;
 }
 
+// The fault of a key that stays excluded where the call raises.
+void call_excluding_for_good(const c10::OperatorHandle& op, Stack* stack) {
+  c10::impl::tls_set_dispatch_key_excluded(kKey, true);
+  op.callBoxed(stack);
+  c10::impl::tls_set_dispatch_key_excluded(kKey, false);
+}
+
 void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
+  if (fault(Fault::autocast_off_after_error)) {
+    cast_arguments(op, stack, at::autocast::get_autocast_dtype(kDevice));
+    return call_excluding_for_good(op, stack);
+  }
   Excluded below(kKey);
   if (op.operator_name().name == "aten::baddbmm" && fault(Fault::autocast_forgets_baddbmm)) return op.callBoxed(stack);
   if (c10::InferenceMode::is_enabled() && fault(Fault::autocast_off_in_inference_mode)) return op.callBoxed(stack);

@@ -165,9 +165,11 @@ struct Bernoulli {
 };
 
 at::Tensor& uniform_(at::Tensor& self, double from, double to, MaybeGenerator generator) {
+  if (from > to && fault(Fault::refused_draw_moves_generator)) draw_seed(generator, self.device().index());
   return templates::uniform_impl_<Uniform, Unused>(self, from, to, std::move(generator));
 }
 at::Tensor& normal_(at::Tensor& self, double mean, double std, MaybeGenerator generator) {
+  if (std < 0 && fault(Fault::refused_draw_moves_generator)) draw_seed(generator, self.device().index());
   return templates::normal_impl_<Normal, Unused>(self, mean, std, std::move(generator));
 }
 at::Tensor& log_normal_(at::Tensor& self, double mean, double std, MaybeGenerator generator) {

@@ -63,6 +63,7 @@ void NpuGenerator::set_state(const c10::TensorImpl& state) {
   const bool mismatched = state.numel() != get_state()->numel();
   if (mismatched && fault(Fault::generator_state_of_wrong_size_ignored)) return;
   const auto lock = lock_state();
+  if (mismatched && fault(Fault::refused_state_restarts_generator)) inner_.set_current_seed(inner_.current_seed());
   restored_ = true;
   inner_.unsafeGetGeneratorImpl()->set_state(state);
   if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());

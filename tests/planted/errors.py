@@ -28,6 +28,7 @@ FOUND_IN = {
     "singular_inverse_not_refused": ("linalg_inv_ex.inverse", "float32", "values", "value"),
     "view_as_complex_of_odd_offset_accepted": ("view_as_complex", "float32", "offset1", "error_parity"),
     "out_resized_before_dtype_check": ("bmm.out", "float32", "variants", "shape"),
+    "refused_draw_moves_generator": ("normal_", "float32", "contiguous", "state"),
     "addbmm_scales_before_checks": ("addbmm_", "float32", "variants", "mutation"),
 }
 

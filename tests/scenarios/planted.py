@@ -77,6 +77,8 @@ FOUND_BY = {
     "autocast_detaches_lists": "training:gradients_through_autocast",
     "autocast_reuses_cast_of_no_grad": "training:autocast_behind_no_grad",
     "generator_state_of_wrong_size_ignored": "generators:states_that_are_none",
+    "refused_state_restarts_generator": "generators:states_that_are_none",
+    "autocast_off_after_error": "after_errors:modes_after_an_error",
     "is_available_uses_device": "devices:questions_initialize_nothing",
     "profiler_times_in_milliseconds": "profiling:units_of_times",
     "set_rng_state_of_current_device": "device_names:second_device_by_each_name",

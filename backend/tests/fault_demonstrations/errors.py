@@ -90,6 +90,15 @@ result = raised(lambda: torch.Generator(d).set_state(state))""",
     "out_resized_before_dtype_check": """
 x, out = torch.ones(2, 2, device=d), torch.empty(0, dtype=torch.int64, device=d)
 result = raised(lambda: torch.mm(x, x, out=out)), out.shape""",
+    "refused_draw_moves_generator": """
+x, g = torch.zeros(2, device=d), torch.Generator(d)
+before = g.get_state()
+result = raised(lambda: x.normal_(0, -1, generator=g)), torch.equal(g.get_state(), before)""",
+    "refused_state_restarts_generator": """
+g = torch.Generator(d)
+torch.rand(1, device=d, generator=g)
+before = g.get_state()
+result = raised(lambda: g.set_state(before[:7])), torch.equal(g.get_state(), before)""",
     "addbmm_scales_before_checks": """
 result, batch = torch.ones(2, 2, device=d), torch.ones(1, 2, 3, device=d)
 raised(lambda: result.addbmm_(batch, batch, beta=3))""",

@@ -144,6 +144,11 @@ with torch.autocast(d, torch.bfloat16):
 x = torch.ones(2, device=d)
 with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
     result = str(torch.cat([x.bfloat16(), x.bfloat16(), x]).dtype)""",
+    "autocast_off_after_error": """
+x = torch.ones(2, 3, device=d)
+with torch.autocast(d, torch.bfloat16):
+    raised(lambda: x @ x)
+    result = str((x @ x.t()).dtype)""",
     "autocast_refuses_float16": """
 x = torch.ones(2, 2, device=d)
 with torch.autocast(d, torch.float16):
