@@ -44,6 +44,7 @@ def _tensors(device: str) -> dict[str, torch.Tensor]:
     base = torch.arange(24.0, device=device)
     tensors = {
         "dense": base,
+        "equal": base.clone(),
         "transposed": base.view(4, 6).t(),
         "strided": base[1::3],
         "expanded": base[2:3].expand(4),
@@ -69,8 +70,8 @@ def _kept(
     results |= {f"{name}_facts": _facts(before[name], after[name], place) for name in before}
     if "conjugated" not in before:
         results["conjugated"] = broken("conjugate")
-    after["dense"][2] = 100.0  # seen by the views of the storage
-    results["shared"] = torch.stack([after["transposed"][2, 0], after["expanded"][3]]).cpu()
+    after["dense"][2] = 100.0  # seen by the views of the storage, and not by a tensor with the same values
+    results["shared"] = torch.stack([after["transposed"][2, 0], after["expanded"][3], after["equal"][2]]).cpu()
     return results
 
 

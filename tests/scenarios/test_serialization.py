@@ -119,3 +119,18 @@ def test_files_that_return_elsewhere_are_found(wrong: Any, names: set[str], monk
         lambda storage, where: wrong(storage, where) if where.startswith("npu") else restore(storage, where),
     )
     assert names <= {name for name, one in places_of_files("npu:0").items() if not one}
+
+
+def test_storages_of_equal_bytes_that_are_loaded_as_one_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, load = saved_and_loaded("cpu"), torch.load
+
+    def as_one(file: Any, **how: Any) -> Any:
+        found = load(file, **how)
+        one, other = found["dense"], found["equal"]
+        assert one.tolist() == other.tolist()
+        other.set_(one.untyped_storage(), 0, one.shape, one.stride())
+        return found
+
+    monkeypatch.setattr(torch, "load", as_one)
+    found = saved_and_loaded("cpu")
+    assert {name for name, one in right.items() if not torch.equal(one, found[name])} == {"shared"}
