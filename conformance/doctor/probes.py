@@ -151,3 +151,8 @@ def minimal_ops(backend: Capabilities) -> str:
 def fallback(backend: Capabilities) -> str:
     key = torch_versions.dispatch_key_of(backend.device)
     return "" if torch_versions.has_backend_fallback(key) else "an op without a kernel raises NotImplementedError"
+
+
+def second_derivatives(backend: Capabilities) -> str:
+    silent = torch_versions.gradients_that_fall_through(torch_versions.dispatch_key_of(backend.device))
+    return f"no error tells that second derivatives are missing of {', '.join(silent)}" if silent else ""

@@ -161,6 +161,12 @@ REGISTRATIONS = (
         (("2.5", '# pyproject.toml\n[project.entry-points."torch.backends"]\n{module} = "{module}:_autoload"'),),
     ),
     Registration(
+        "second derivatives", probes.second_derivatives, Need.ADVISED,
+        "ops of the backend's own: a gradient of a gradient that is not offered raises, and does not lack terms",
+        (("2.0", ("TORCH_LIBRARY_IMPL({module}, AutogradPrivateUse1, m) {  // C++\n"
+          '  m.impl("my_op_backward", torch::autograd::autogradNotImplementedFallback());\n}')),),
+    ),
+    Registration(
         "fallback to CPU", probes.fallback, Need.OPTIONAL, "ops that have no kernel yet",
         (("2.0", ("TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {  // C++\n"
           "  m.fallback(torch::CppFunction::makeFromBoxedFunction<&at::native::cpu_fallback>());\n}")),),

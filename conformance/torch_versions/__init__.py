@@ -238,6 +238,24 @@ def has_out(schema: str) -> bool:
     return bool(re.search(r"!\)(\[\])? (?!self\b)\w+", schema.partition("->")[0]))
 
 
+def gradients_that_fall_through(key: str) -> list[str]:
+    """Return the ops outside of aten, with a kernel for a dispatch key, that end the graph of a gradient silently.
+
+    Each is called ``NAME_backward`` beside an op ``NAME`` that has a kernel for autograd, and falls through autograd.
+    """
+
+    def falls_through(name: str) -> bool | None:
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(name, f"Autograd{key}"):
+            return None
+        return bool(torch._C._dispatch_kernel_for_dispatch_key_is_fallthrough(name, f"Autograd{key}"))
+
+    names = [n for n in torch._C._dispatch_get_all_op_names() if not n.startswith(NAMESPACE)]
+    gradients = [n for n in names if "_backward" in n and torch._C._dispatch_has_kernel_for_dispatch_key(n, key)]
+    known = frozenset(names)
+    ops = {n: n.partition("_backward")[0] for n in gradients}
+    return sorted(n for n, op in ops.items() if op in known and falls_through(op) is False and falls_through(n))
+
+
 def has_backend_fallback(key: str) -> bool:
     """Whether a boxed fallback is registered for this dispatch key."""
     return bool(torch._C._dispatch_has_backend_fallback(_key(key)))

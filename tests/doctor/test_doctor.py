@@ -128,6 +128,22 @@ def test_only_the_kernels_that_are_missing_are_shown(backend: Capabilities, monk
     assert re.findall(r"m\.impl.*", text) == ['m.impl("set_.source_Storage", &set__source_Storage);']
 
 
+@pytest.mark.parametrize("falls_through", [True, False])
+def test_a_gradient_of_an_op_that_falls_through_autograd_is_found(falls_through: bool) -> None:
+    library = torch.library.Library("doctor_of_gradients", "DEF")
+    for name in ("twice", "twice_backward"):
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, lambda x: x * 2, "CPU")
+        library.impl(name, lambda x: x * 2, "AutogradCPU") if name == "twice" or not falls_through else None
+    if falls_through:
+        library.impl("twice_backward", torch.library.fallthrough_kernel, "AutogradCPU")
+    try:
+        said = probes.second_derivatives(Capabilities(BareDevice("torch", "cpu"), "torch:cpu", "torch"))
+        assert said.endswith("doctor_of_gradients::twice_backward") is falls_through
+    finally:
+        library._destroy()  # noqa: SLF001  # it has no public name
+
+
 NAMED = """
 import torch
 from packaging.version import Version
