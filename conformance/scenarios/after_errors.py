@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from conformance.scenarios.asking import held
+from conformance.scenarios.asking import Property, held
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 Call = Callable[[str], object]
@@ -110,6 +110,8 @@ def modes_after_an_error(device: str) -> Results:
         except NotOffered as e:
             results[mode] = e
             continue
-        calls = {f"{mode}.{name}": partial(holds, mode, refused, wanted) for name, refused in REFUSED.items()}
+        calls: dict[str, Property] = {
+            f"{mode}.{name}": partial(holds, mode, refused, wanted) for name, refused in REFUSED.items()
+        }
         results |= held(device, calls)
     return results
