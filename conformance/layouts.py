@@ -120,6 +120,18 @@ def _offset_gap(shape: Shape) -> Placement | None:
     return Placement("offset_gap", shape, stride, 5, 5 + _extent(shape, stride) + 4)
 
 
+def inner_part(shape: Shape) -> Placement | None:
+    """Return the placement of rows and columns from the middle of larger matrices: an offset of a row and two columns.
+
+    The offset of ``offset_gap`` itself lies within the first row, if that is longer than a few elements.
+    """
+    if len(shape) < 2 or _numel(shape) < 2:
+        return None
+    whole = (*shape[:-2], shape[-2] + _CUT, shape[-1] + _CUT)
+    stride = contiguous_stride(whole)
+    return Placement("offset_gap", shape, stride, stride[-2] + 2, _numel(whole))
+
+
 def _expanded(shape: Shape) -> Placement | None:
     dim = next((d for d, n in enumerate(shape) if n > 1), None)
     if dim is None:
@@ -247,7 +259,7 @@ LAYOUTS: dict[str, str] = {
     "step2": "every second element of the last dimension",
     "outer_gap": "unused elements between the rows of dimension 0",
     "offset1": "begins one element into the storage, hence misaligned",
-    "offset_gap": "an offset, gaps, and a tail behind the view",
+    "offset_gap": "an offset, gaps, and a tail behind the view; and the middle of larger matrices",
     "expanded": "stride 0 in the first dimension longer than 1",
     "overlapping": "a sliding window whose rows share memory (inputs only)",
     "conj": "the conjugate bit set (complex dtypes)",

@@ -63,6 +63,23 @@ def test_offset_gap_has_a_tail_behind_the_view() -> None:
     assert placement.offset > 0
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (5, 1), (1, 7), (2, 3, 4), (2, 1, 3, 4, 5)])
+def test_an_inner_part_is_what_a_slice_of_rows_and_columns_gives(shape: tuple[int, ...]) -> None:
+    import torch
+
+    whole = torch.empty(*shape[:-2], shape[-2] + 3, shape[-1] + 3)
+    part = whole[..., 1:-2, 2:-1]
+    placement = layouts.inner_part(shape)
+    assert placement is not None
+    assert (placement.size, placement.stride) == (tuple(part.shape), part.stride())
+    assert (placement.offset, placement.storage) == (part.storage_offset(), whole.numel())
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (0, 3), (1, 1)])
+def test_a_shape_without_rows_of_several_elements_has_no_inner_part(shape: tuple[int, ...]) -> None:
+    assert layouts.inner_part(shape) is None
+
+
 def test_channels_last_is_what_torch_calls_so() -> None:
     import torch
 

@@ -21,6 +21,8 @@ SIZES_STRIDED = "sizes_strided"
 RESHAPING = frozenset({"zero_size", "zero_dim"})
 # The variants of arguments with their channels innermost that are not dense in a storage of their own.
 OFFSET, SLICE = "offset", "slice"
+# The variant of arguments that are the middle of larger matrices.
+INNER = "inner"
 # The fill of an argument that has every hard value.
 HARD = "hard/0"
 # A layout on one argument alone is tried on at most this many arguments of a sample (and on all of them at once).
@@ -56,6 +58,10 @@ def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Cas
     if cell.layout == "channels_last":
         inside = {s.index: p for s in movable(sample) if (p := layouts.channels_last_inside(s.shape))}
         yield Case(cell, sample, OFFSET, put(sample, inside))
+    if cell.layout == "offset_gap":
+        inner = {s.index: p for s in movable(sample) if (p := layouts.inner_part(s.shape))}
+        if inner:
+            yield Case(cell, sample, INNER, put(sample, inner))
 
 
 def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[TensorSlot, TensorSlot]]:

@@ -21,7 +21,8 @@ Fact = tuple[Any, ...]
 def _autocast(dtype: torch.dtype, kind: str) -> AbstractContextManager[Any]:
     if not torch.amp.is_autocast_available(kind):
         raise NotOffered("autocast")
-    return torch.autocast(kind, dtype=dtype)
+    found: AbstractContextManager[Any] = torch.autocast(kind, dtype=dtype)
+    return found
 
 
 #: Blocks by what they set, each for a type of device.
