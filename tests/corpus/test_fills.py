@@ -134,6 +134,14 @@ def test_hard_integers_have_the_limits_of_the_dtype(dtype: str) -> None:
     assert found.unique().numel() == found.numel()
 
 
+def test_of_neighbours_that_float64_rounds_alike_the_last_one_is_wrong_for_either_order() -> None:
+    found = fills.hard("int64").tolist()
+    for larger in (2**53 + 1, 2**63 - 1):
+        assert float(larger) == float(larger - 1)
+    assert found.index(2**53 + 1) < found.index(2**53)
+    assert found.index(2**63 - 2) < found.index(2**63 - 1)
+
+
 @pytest.mark.parametrize(("dtype", "rounded"), [("int32", torch.float32), ("int64", torch.float64)])
 def test_the_extreme_hard_integers_are_found_elsewhere_if_they_are_compared_as_floats(
     dtype: str, rounded: torch.dtype
