@@ -1,4 +1,4 @@
-"""Tensors that share memory: copies between views of one storage, and clones that copy when one of both is written."""
+"""Tensors that share memory, and tensors of equal values that do not: copies within a storage, lazy clones."""
 
 from __future__ import annotations
 
@@ -128,3 +128,41 @@ def cloned_when_written(device: str) -> Results:
 
     calls = {f"{clone}.{write}": partial(made, clone, write) for clone in CLONES for write in WRITES}
     return {name: offered(call) for name, call in (calls | {f"{n}_bytes": partial(of_bytes, n) for n in SIZES}).items()}
+
+
+#: Ways to make a small tensor, each of the same values every time.
+MADE: dict[str, Callable[[str], torch.Tensor]] = {
+    "number": lambda d: torch.tensor(3.0, device=d),
+    "number_sent": lambda d: torch.tensor(3.0).to(d),
+    "number_converted": lambda d: torch.tensor(3).to(d, torch.float32),
+    "number_copied": lambda d: torch.empty((), device=d).copy_(torch.tensor(3.0)),
+    "element_sent": lambda d: torch.arange(4.0)[3].to(device=d),
+    "element": lambda d: torch.arange(4.0, device=d)[3],
+    "integer": lambda d: torch.tensor(3, device=d),
+    "bool": lambda d: torch.tensor(True, device=d),
+    "half": lambda d: torch.tensor(3.0, dtype=torch.float16, device=d),
+    "scalar_tensor": lambda d: torch.scalar_tensor(3.0, device=d),
+    "new_tensor": lambda d: torch.zeros(1, device=d).new_tensor(3.0),
+    "list": lambda d: torch.tensor([1.0, 2.0, 3.0], device=d),
+    "list_sent": lambda d: torch.tensor([1.0, 2.0, 3.0]).to(d),
+    "full": lambda d: torch.full((3,), 3.0, device=d),
+    "full_number": lambda d: torch.full((), 3.0, device=d),
+    "zeros": lambda d: torch.zeros(3, device=d),
+    "ones_like": lambda d: torch.ones_like(torch.zeros(3, device=d)),
+    "arange": lambda d: torch.arange(3, device=d),
+    "eye": lambda d: torch.eye(3, device=d),
+    "indices": lambda d: torch.tril_indices(3, 3, device=d),
+    "sum": lambda d: torch.ones(3, device=d).sum(),
+}
+
+
+@scenario(exact=True, area="memory")
+def made_of_equal_values(device: str) -> Results:
+    """What is written to a small tensor is seen neither by another one of the same values nor by one made later."""
+
+    def made(way: Callable[[str], torch.Tensor]) -> torch.Tensor:
+        written, earlier = way(device), way(device)
+        written.logical_not_() if written.dtype is torch.bool else written.add_(1)
+        return torch.stack([written, earlier, way(device)])
+
+    return {name: offered(partial(made, way)) for name, way in MADE.items()}

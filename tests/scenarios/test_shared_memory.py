@@ -12,7 +12,10 @@ from conformance.scenarios.model import NotOffered, Program
 from tests.scenarios.altered import different
 
 
-@pytest.mark.parametrize("program", [shared_memory.copied_within_a_storage, shared_memory.cloned_when_written])
+@pytest.mark.parametrize(
+    "program",
+    [shared_memory.copied_within_a_storage, shared_memory.cloned_when_written, shared_memory.made_of_equal_values],
+)
 def test_a_program_gives_the_same_results_again_whatever_is_drawn(program: Program) -> None:
     assert different(program, lambda: None) == set()
 
@@ -64,3 +67,15 @@ def test_a_device_without_lazy_clones_offers_none(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(torch.Tensor, "_lazy_clone", refuses)
     assert all(isinstance(result, NotOffered) for result in shared_memory.cloned_when_written("cpu").values())
+
+
+def test_numbers_that_are_kept_by_their_value_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[tuple[float, torch.dtype], torch.Tensor] = {}
+    make = torch.tensor
+
+    def known(data: Any, **how: Any) -> torch.Tensor:
+        made = make(data, **how)
+        return kept.setdefault((made.item(), made.dtype), made) if made.dim() == 0 else made
+
+    wrong = different(shared_memory.made_of_equal_values, lambda: monkeypatch.setattr(torch, "tensor", known))
+    assert wrong == {"number", "number_sent", "number_copied", "integer", "bool", "half"}
