@@ -48,6 +48,10 @@ Nest<2> nest_of_copy(const at::Tensor& target, const at::Tensor& source) {
                   .check_all_same_device(false)
                   .build();
   Nest<2> nest = nest_of<2>(iter);
+  const bool is_part = source.dim() == 2 && source.stride(1) == 1 && source.stride(0) > source.size(1);
+  const bool is_inside = is_part && source.size(0) > 1 && source.storage_offset() >= source.stride(0);
+  if (is_inside && fault(Fault::copy_of_slice_drops_column))
+    nest.data[1] -= source.storage_offset() % source.stride(0) * source.itemsize();
   if (fault(Fault::copy_ignores_offset)) nest.data[1] -= source.storage_offset() * source.itemsize();
   return nest;
 }

@@ -99,6 +99,7 @@ void scan_extreme(const Rows<3>& rows, bool largest) {
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
   const bool first_of_ties = fault(Fault::cummax_index_of_first_tie);
+  const bool in_double = dtype == DType::i64 && fault(Fault::cummax_of_int64_in_double);
   const bool within_block = fault(Fault::cummax_index_within_block), recovers = fault(Fault::cummax_forgets_nan);
   dispatch_wide(dtype, [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
@@ -109,7 +110,8 @@ void scan_extreme(const Rows<3>& rows, bool largest) {
         for (int64_t i = 1; i < n; ++i) {
           const C held = row[i - 1];
           const bool ties = row[i] == held && !first_of_ties;
-          const bool beats = held == held ? ties || (largest ? row[i] > held : row[i] < held) : recovers;
+          const bool rounds = in_double && double(row[i]) == double(held);
+          const bool beats = rounds || (held == held ? ties || (largest ? row[i] > held : row[i] < held) : recovers);
           const bool takes = row[i] != row[i] || beats;
           index[i] = takes ? i : index[i - 1];
           if (!takes) row[i] = held;

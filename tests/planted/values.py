@@ -1,6 +1,7 @@
 """What finds the planted faults that show with some values only: zeros, infinities, NaN, limits, ties, what cancels."""
 
 FOUND_IN = {
+    "cummax_of_int64_in_double": ("cummax", "int64", "values", "value"),
     "negative_index_not_wrapped": ("index_put_", "float32", "contiguous", "value"),
     "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
     "nan_lost_in_maximum": ("maximum.out", "float32", "contiguous", "value"),

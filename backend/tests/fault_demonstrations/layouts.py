@@ -78,6 +78,7 @@ result = torch.mm(x, x, out=torch.zeros(2, 2, device=d).t())""",
     "masked_select_in_memory_order": """
 x = torch.arange(6, device=d).view(2, 3).t()
 result = x.masked_select(x > -1)""",
+    "copy_of_slice_drops_column": "result = torch.arange(12.0, device=d).view(3, 4)[1:, 2:].clone()",
     "copy_conj_on_both_sides": """
 x = torch.zeros(1, dtype=torch.complex64, device=d)
 result = x.conj().copy_(torch.tensor([1j]).to(d).conj()).resolve_conj()""",
