@@ -137,7 +137,7 @@ class Warm:
 
 def main(fd: int, loaded: Sequence[str] = ()) -> None:
     """Fork processes until the socket is closed. Ctrl-C is for them, and for the process that has the socket."""
-    usual: dict[int, Any] = {number: signal.getsignal(number) for number in INTERRUPTIONS}
+    usual = {number: signal.getsignal(number) for number in INTERRUPTIONS}
     ignore_interruptions()
     for module in loaded or _LOADED:
         importlib.import_module(module)
