@@ -14,8 +14,8 @@ Shape = tuple[int, ...]
 class Placement:
     """One tensor in its storage. All figures are in elements of the tensor's dtype.
 
-    ``size`` differs from the sample's shape only for ``zero_size`` and ``zero_dim``. ``bit`` is "", "conj" or "neg":
-    the view carries that bit, and the storage holds the conjugated or negated values.
+    ``size`` differs from the sample's shape only for ``zero_size``, ``zero_dim`` and ``broadcast``. ``bit`` is "",
+    "conj" or "neg": the view carries that bit, and the storage holds the conjugated or negated values.
     """
 
     layout: str
@@ -31,6 +31,9 @@ class Placement:
         repeated = any(n > 1 and s == 0 for n, s in zip(self.size, self.stride, strict=True))
         return self.layout == "overlapping" or (repeated and _numel(self.size) > 0)
 
+
+# Arguments of which one has a single row or column; and the layout of such an argument.
+BROADCAST = "broadcast"
 
 # The placement of some channels of a tensor, and how many channels more that has.
 CHANNEL_SLICE = "channel_slice"
@@ -165,6 +168,13 @@ def _zero_size(shape: Shape) -> Placement | None:
     return Placement("zero_size", size, contiguous_stride(size), 0, 0)
 
 
+def with_one(shape: Shape, dim: int) -> Placement:
+    """Return the placement of a contiguous tensor of a shape, but with one element in a dimension."""
+    dim %= len(shape)
+    size = (*shape[:dim], 1, *shape[dim + 1 :])
+    return Placement(BROADCAST, size, contiguous_stride(size), 0, _numel(size))
+
+
 def _zero_dim(shape: Shape) -> Placement | None:
     if not shape or _numel(shape) == 0:
         return None
@@ -266,6 +276,7 @@ LAYOUTS: dict[str, str] = {
     "neg": "the negative bit set (floating and complex dtypes)",
     "zero_size": "dimension 0 emptied",
     "zero_dim": "one element, no dimension",
+    BROADCAST: "contiguous, of pointwise ops: one argument has one column; two have one column and one row",
     ALIASED: "two arguments are one tensor, or views of a storage that overlap, have other strides, or are an element; "
     "two of which one is written lie in one storage, behind each other or in turns; of a pointwise op, an `out=` is an "
     "input",

@@ -139,6 +139,7 @@ def test_the_catalogue_lists_every_placer_and_deals_only_from_it() -> None:
     others = {
         layouts.ALIASED,
         layouts.MIXED,
+        layouts.BROADCAST,
         layouts.AS_STRIDED,
         layouts.SEQUENCE,
         *layouts.GENERATED,

@@ -48,7 +48,7 @@ SEEN_CHECKS = frozenset({"value", "dtype", "shape", "device", "error_parity"})
 
 # Layout or context -> kind. Those that are not here are not tried by PyTorch's tests.
 KIND_OF_LAYOUT: dict[str, str] = {
-    **dict.fromkeys(("contiguous", "zero_size", "zero_dim", "variants"), PLAIN),
+    **dict.fromkeys(("contiguous", "zero_size", "zero_dim", "broadcast", "variants"), PLAIN),
     **dict.fromkeys(
         ("transposed", "channels_last", "step2", "outer_gap", "offset1", "offset_gap", "expanded", "overlapping",
          "mixed", "as_strided"), "noncontiguous",

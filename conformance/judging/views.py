@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.layouts import FILLED, Placement
+from conformance.layouts import BROADCAST, FILLED, Placement
 from conformance.torch_versions import has_no_memory, neg_view
 from conformance.vocabulary import DTYPES
 
@@ -42,6 +42,8 @@ def _shaped(value: torch.Tensor, placement: Placement) -> torch.Tensor:
         return value.reshape(-1)[0]
     if placement.layout == "zero_size":
         return value[:0]
+    if placement.layout == BROADCAST:
+        return value[tuple(slice(n) for n in placement.size)]
     return value
 
 
@@ -81,7 +83,7 @@ def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
 
 # Layouts whose tensors can be made without as_strided: by view, permute and expand.
 MADE_BY_OPS = frozenset({
-    "contiguous", "transposed", "channels_last", "expanded", "zero_size", "zero_dim", "conj", "neg",
+    "contiguous", "transposed", "channels_last", "expanded", "zero_size", "zero_dim", "conj", "neg", BROADCAST,
 })  # fmt: skip
 
 # The primitives that do not work on the device of this process, see bringup.py.

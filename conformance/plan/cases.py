@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from conformance import layouts
 from conformance.corpus.model import Sample
-from conformance.layouts import ALIASED, AS_STRIDED, CHANNEL_SLICE, CONTEXTS, GENERATED, MIXED, SEQUENCE
+from conformance.layouts import ALIASED, AS_STRIDED, BROADCAST, CHANNEL_SLICE, CONTEXTS, GENERATED, MIXED, SEQUENCE
 from conformance.plan import context_cases, kinds, layout_cases, sequence_cases
 from conformance.plan.case import Case, movable, slot_dtype
 from conformance.plan.tiers import TIERS, Tier
@@ -38,6 +38,8 @@ def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[C
         return layout_cases.aliased(cell, sample, pointwise)
     if cell.layout == MIXED:
         return layout_cases.mixed(cell, sample)
+    if cell.layout == BROADCAST:
+        return layout_cases.broadcast(cell, sample)
     if cell.layout == AS_STRIDED:
         return layout_cases.as_strided(cell, sample)
     return layout_cases.in_one_layout(cell, sample, pointwise)
@@ -66,16 +68,17 @@ def cells(
     tier: Tier = TIERS["wide"],
     generated: Mapping[str, Iterable[str]] | None = None,
     pointwise: bool = False,
+    broadcasts: bool = False,
 ) -> list[CellId]:
     """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample.
 
     ``generated``: the dtypes of samples that are not given, by the layouts of :func:`of_generated` that fit them.
-    ``pointwise``: the overload broadcasts its arguments.
+    ``pointwise``: torch says that the overload broadcasts its arguments; ``broadcasts``: or says so of its other forms.
     """
     samples = list(samples)
     fits = context_cases.of_contexts(overload, samples, tier)
     for sample in samples:
-        for dtype, names in _fitting(sample, tier, pointwise).items():
+        for dtype, names in _fitting(sample, tier, pointwise, broadcasts).items():
             fits.setdefault(dtype, set()).update(names)
     for name, dtypes in (generated or {}).items():
         if tier.layouts is None or name in tier.layouts:
@@ -90,7 +93,7 @@ def cells(
     ]
 
 
-def _fitting(sample: Sample, tier: Tier, pointwise: bool) -> dict[str, set[str]]:
+def _fitting(sample: Sample, tier: Tier, pointwise: bool, broadcasts: bool) -> dict[str, set[str]]:
     """Layouts that fit a sample, by dtype. Shapes decide for all dtypes at once; only the bits ask for the dtype."""
     dtypes = [d for d in sample.dtypes if tier.dtypes is None or d in tier.dtypes]
     if not dtypes:
@@ -110,6 +113,8 @@ def _fitting(sample: Sample, tier: Tier, pointwise: bool) -> dict[str, set[str]]
             names.add(ALIASED)
         if next(layout_cases.mixed(probe, sample), None):
             names.add(MIXED)
+        if broadcasts and next(layout_cases.broadcast(probe, sample), None):
+            names.add(BROADCAST)
         if _has_elements(sample):
             names.add(AS_STRIDED)
         if dtype in sequence_cases.DTYPES and sample.tensors and not sample.raises:

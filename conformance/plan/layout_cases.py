@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice, pairwise
 from random import Random
 
 from conformance import layouts
@@ -62,6 +62,24 @@ def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Cas
         inner = {s.index: p for s in movable(sample) if (p := layouts.inner_part(s.shape))}
         if inner:
             yield Case(cell, sample, INNER, put(sample, inner))
+
+
+def broadcast(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """One column in one argument, and a column and a row in two; the other arguments are whole.
+
+    A row that is repeated, of stride 0, is of the layout ``expanded``. What is written keeps its size.
+    """
+    wide = [s for s in movable(sample) if s.shape and s.shape[-1] > 1]
+    read = [s for s in wide if s.pool and not s.written]
+    if len(wide) < 2:
+        return
+    for slot in read[:SINGLES]:
+        moved = {slot.index: layouts.with_one(slot.shape, -1)}
+        yield Case(cell, sample, slot.name, put(sample, moved))
+    tall = [s for s in read if len(s.shape) > 1 and s.shape[-2] > 1]
+    for a, b in islice(pairwise(tall), 1):
+        moved = {a.index: layouts.with_one(a.shape, -1), b.index: layouts.with_one(b.shape, -2)}
+        yield Case(cell, sample, f"{a.name}x{b.name}", put(sample, moved))
 
 
 def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[TensorSlot, TensorSlot]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -125,7 +125,8 @@ class Plan:
         recorded = self.corpus.recorded(overload)
         generated = self.corpus.generated_cells(overload, own_kernel=not self._is_composite(overload))
         pointwise = "pointwise" in self.inventory[overload].tags
-        found = cases_.cells(facts.family, overload, recorded, self.tier, generated, pointwise)
+        broadcasts = _form(self.inventory[overload]) in self._broadcasting
+        found = cases_.cells(facts.family, overload, recorded, self.tier, generated, pointwise, broadcasts)
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout not in OF_NATIVE]
         if lacking := self.lacking(overload):
@@ -133,6 +134,11 @@ class Plan:
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
         found = [c for c in found if not is_among(c.layout, facts.overruns) and c.dtype not in facts.undefined_in]
         return self.share(overload).of(found)
+
+    @cached_property
+    def _broadcasting(self) -> frozenset[str]:
+        """The names of ops of which an overload is pointwise. Some of their forms lack torch's tag."""
+        return frozenset(_form(o) for o in self.inventory.values() if "pointwise" in o.tags)
 
     def lacking(self, overload: str) -> list[str]:
         """Return the dtypes in which CPU lacks an overload that the backend has a kernel of its own for.
@@ -220,6 +226,11 @@ class Plan:
     def route(self, cell: CellId) -> str:
         """How the backend serves the cell's overload; "" for a scenario."""
         return "" if cell.is_scenario else str(self.inventory[cell.overload].route)
+
+
+def _form(overload: Overload) -> str:
+    """Return the name that the forms of an op share: ``add`` of ``add_.Tensor`` and of ``add.out``."""
+    return overload.base.removesuffix("_")
 
 
 @lru_cache(maxsize=8)  # as many cells of one overload follow each other

@@ -36,6 +36,33 @@ def test_only_pointwise_ops_get_a_size_changing_layout_on_one_argument() -> None
     assert ids("zero_dim", pointwise=True) == ["hand.made@all", "hand.made@self", "hand.made@other"]
 
 
+def sizes(layout: str, one: Sample) -> list[tuple[tuple[int, ...], ...]]:
+    return [
+        tuple(p.size for p in case.placements) for case in cases(CellId("f", one.overload, "float32", layout), [one])
+    ]
+
+
+def test_one_argument_has_one_column_and_two_a_column_and_a_row() -> None:
+    assert ids("broadcast") == ["hand.made@self", "hand.made@other", "hand.made@selfxother"]
+    assert sizes("broadcast", ADD) == [((2, 1), (2, 3)), ((2, 3), (2, 1)), ((2, 1), (1, 3))]
+
+
+def test_what_is_written_is_whole_where_others_have_one_column() -> None:
+    assert sizes("broadcast", ADD_) == [((2, 3), (2, 1))]
+
+
+def test_arguments_broadcast_only_where_another_one_has_several_columns() -> None:
+    column = sample("add.Tensor", slot(0, "self", (2, 3)), slot(1, "other", (2, 1)))
+    assert ids("broadcast", column) == []
+
+
+def test_only_overloads_that_broadcast_have_such_cells() -> None:
+    def layouts_of(*, broadcasts: bool) -> set[str]:
+        return {c.layout for c in cells("f", "add.Tensor", [ADD], pointwise=True, broadcasts=broadcasts)}
+
+    assert layouts_of(broadcasts=True) - layouts_of(broadcasts=False) == {"broadcast"}
+
+
 def test_aliased_arguments_are_one_tensor_or_overlapping_views_or_lie_in_other_strides() -> None:
     assert ids("aliased") == ["hand.made@self=other", "hand.made@self~other", "hand.made@self^other"]
 

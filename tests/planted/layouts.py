@@ -1,6 +1,7 @@
 """What finds the planted faults that show with some strides and offsets."""
 
 FOUND_IN = {
+    "where_column_condition_of_first_row": ("where.self", "float32", "broadcast", "value"),
     "copy_of_slice_drops_column": ("clone", "float32", "offset_gap", "value"),
     "fallback_copies_back_to_contiguous": ("erfinv.out", "float32", "transposed", "value"),
     "index_ignores_stride_of_index": ("index.Tensor_out", "float32", "step2", "value"),

@@ -1,6 +1,9 @@
 """Demonstrations of the faults that show with some strides and offsets."""
 
 DEMONSTRATIONS = {
+    "where_column_condition_of_first_row": """
+condition = torch.tensor([[True], [False]], device=d)
+result = torch.where(condition, torch.ones(2, 3, device=d), torch.zeros(2, 3, device=d))""",
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
 result = x.contiguous()""",
