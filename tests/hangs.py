@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from conformance.running import child
+from conformance.support import time_limits
 
 LONG = 10_000.0  # seconds
 
@@ -21,7 +21,7 @@ class Hangs:
         """``folder``: a temporary one."""
         self._folder = folder / "hangs"
         self._folder.mkdir()
-        monkeypatch.setattr(child, "time", self)
+        monkeypatch.setattr(time_limits, "time", self)
 
     def hang(self, *_: object) -> NoReturn:
         os.mkdir(f"{self._folder}/{os.getpid()}")  # noqa: PTH102  # it has no frame of its own in the stack
@@ -31,6 +31,3 @@ class Hangs:
     def monotonic(self) -> float:
         """Return the seconds that have passed: many for each process that hangs."""
         return LONG * len([*self._folder.iterdir()])
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
