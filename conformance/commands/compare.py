@@ -11,7 +11,7 @@ from typing import Any
 import click
 from packaging.version import InvalidVersion, Version
 
-from conformance.commands.edge import Mistake, mistakes, results_option
+from conformance.commands.edge import Mistake, format_option, mistakes, results_option
 from conformance.results import diff, history
 from conformance.results.store import Closed, StoreError, cell_outcomes, runs
 
@@ -23,14 +23,7 @@ AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
 @click.argument("names", nargs=-1, metavar="[OLD NEW]")
 @click.option("--across", type=click.Choice(list(AXES)), help="Compare the latest runs of the lanes along this axis.")
 @results_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="The form of the output.",
-)
+@format_option("text", "json")
 def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) -> None:
     """Compare two runs: newly failing, fixed, changed kind, new, gone, flaky; with --across, compare lanes."""
     with mistakes(StoreError):

@@ -27,6 +27,14 @@ results_option = click.option(
     "--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True,
     help="The directory of stored results.",
 )  # fmt: skip
+
+
+def format_option(*forms: str, more: str = "") -> Callable[[F], F]:
+    """Return the option of the form in which a command prints. The first one is the default."""
+    said = f"The form of the output{more}."
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=said)
+
+
 _BACKEND = "An installed backend, a shipped adapter, or module:device"
 backend_option = click.option(
     "--backend", default="", metavar="NAME", help=f"{_BACKEND}; default: the only one installed."

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from conformance.commands.edge import Mistake, mistakes, results_option
+from conformance.commands.edge import Mistake, format_option, mistakes, results_option
 from conformance.lanes import jobs, matrix
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
@@ -22,14 +22,7 @@ MATRICES = Path("matrices")
 
 
 @click.command("matrix")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "github", "json"]),
-    default="table",
-    show_default=True,
-    help="The form of the output.",
-)
+@format_option("table", "github", "json")
 @click.option("--lanes", default="", metavar="A,B", help="Only these lanes (names or patterns), also on demand.")
 @click.option("--torch", default="", metavar="A,B", help="Only lanes of these torch versions.")
 @click.option("--minutes", type=float, default=30.0, show_default=True, help="The longest duration of a job.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.commands.edge import backend_option, matching, mistakes
+from conformance.commands.edge import backend_option, format_option, matching, mistakes
 from conformance.vocabulary import Route
 
 if TYPE_CHECKING:
@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 @click.command("inventory")
 @backend_option
 @click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads with this route.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="The form of the output.",
-)
+@format_option("table", "json")
 @click.option(
     "-k", "pattern", default="", metavar="PATTERN", help="Only names that contain or match this shell pattern."
 )

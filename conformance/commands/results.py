@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import Commands, Mistake, expected_option, mistakes, results_option
+from conformance.commands.edge import Commands, Mistake, expected_option, format_option, mistakes, results_option
 from conformance.explain import describe
 from conformance.report import github, job_page, junit
 from conformance.results import expectations, expected_files, store, summary
@@ -59,11 +59,10 @@ class _Read:
 
 @click.command("summary")
 @click.argument("names", nargs=-1, metavar="[RUN]...")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown", "junit", "annotations"]), default="text",
-    show_default=True,
-    help="junit has one test for each overload and dtype, and one for each cell that is not as expected; annotations "
-    "are those of a GitHub workflow, one for each cause.",
+@format_option(
+    "text", "json", "markdown", "junit", "annotations",
+    more=": junit has one test for each overload and dtype, and one for each cell that is not as expected; annotations "
+    "are those of a GitHub workflow, one for each cause",
 )  # fmt: skip
 @results_option
 @expected_option

@@ -101,8 +101,7 @@ def beyond(
     closeness: Closeness,
     further: Further = NOTHING_FURTHER,
 ) -> torch.Tensor:
-    """Return elementwise what is too far from the float64 result ``wide``, and from what the ``further`` references
-    allow.
+    """Return elementwise what is too far from the float64 result ``wide`` and from the ``further`` references.
 
     Without a float64 result the CPU's own (``expected``) stands in for it. Bools are equal, and so are integers that
     have no spread.
@@ -231,8 +230,9 @@ def _too_far(
     spread: torch.Tensor | None = None,
     nearby: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return elementwise what is further from the reference than allowed. ``nearby``: CPU's own distance for nearby
-    arguments.
+    """Return elementwise what is further from the reference than allowed.
+
+    ``nearby``: CPU's own distance for nearby arguments.
 
     Not-a-number must stay so, and infinities must agree, but where CPU itself left its dtype's range on the way to a
     finite result: how a sum that overflows ends depends on the order of its terms.
@@ -308,8 +308,7 @@ def _rounding(
 
 
 def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
-    """Return elementwise whether one side is infinite, and the other one has its sign and a magnitude of at least
-    ``least``.
+    """Return elementwise whether one side is infinite, and the other one of its sign and of at least ``least``.
 
     Some of CPU's functions overflow a little early. And a product that is too large is infinite if it is rounded, but a
     fused multiply-add does not round it, and may return a finite sum. Such a sum is seldom below eps times the dtype's
@@ -320,9 +319,7 @@ def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torc
 
 
 def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, largest: float) -> torch.Tensor:
-    """Return elementwise whether both sides left the dtype's range, up to ``largest``, on the way to a number within
-    it.
-    """
+    """Return elementwise whether both sides left the range, up to ``largest``, on the way to a number within it."""
     return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
 
 

@@ -182,8 +182,7 @@ def untouched(
     written: bool,
     subject: str,
 ) -> Mismatch | None:
-    """Return the device's storage bytes ``after`` the call, where neither as ``before`` it nor as the ``cpu`` left
-    them.
+    """Return the device's bytes ``after`` the call, where neither as ``before`` it nor as the ``cpu`` left them.
 
     Bytes inside the view of an argument that nothing may write count as a mutation; of one that is written they are
     judged as values elsewhere. ``reached`` is a bool mask over the bytes.

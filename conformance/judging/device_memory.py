@@ -13,10 +13,10 @@ from conformance.vocabulary import Check, Fact
 
 
 def leak(before: tuple[int, int], after: tuple[int, int]) -> Mismatch | None:
-    """Return what the call kept, or gave back, beyond its results, which are gone by now. Both pairs are (blocks,
-    bytes).
+    """Return what the call kept, or gave back, beyond its results, which are gone by now.
 
-    Bytes are counted too: a scratch block that is replaced by a larger one with each call leaves the blocks alone.
+    Both pairs are (blocks, bytes). Bytes are counted too: a scratch block that is replaced by a larger one with each
+    call leaves the blocks alone.
     """
     if before == after:
         return None

@@ -121,7 +121,7 @@ class Judge:
         return result
 
     def _memory_named(self, case: Case, mismatches: list[Mismatch]) -> list[Mismatch]:
-        """Return wrong values as those of uninitialized memory, if they follow what it holds."""
+        """Return wrong values that follow what fresh memory holds as those of uninitialized memory."""
         if self.has_lost_device or not any(m.check is Check.VALUE for m in mismatches):
             return mismatches
 
@@ -130,9 +130,12 @@ class Judge:
             self._loss.note(outcome)
             return outcome
 
-        if not repetition.follows_memory(self._criteria, self._backend, again):
+        try:
+            following = repetition.following_memory(self._backend, again)
+        except (Unreadable, DeviceLacks):
             return mismatches
-        return [repetition.of_memory(m) if m.check is Check.VALUE else m for m in mismatches]
+        wrong = (m.check is Check.VALUE and m.subject in following for m in mismatches)
+        return [repetition.of_memory(m) if is_of_memory else m for m, is_of_memory in zip(mismatches, wrong)]
 
     def _prepare(self, case: Case) -> None:
         """Take the op of both sides from the context, and set their times to 0."""

@@ -137,8 +137,7 @@ def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
 
 
 def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """Return the case computed on CPU in double precision from the very same numbers; None where that adds nothing or
-    raises.
+    """Return the case in double precision on CPU, of the very same numbers; None where that adds nothing or raises.
 
     Of integers too, if torch promotes them to its default dtype.
 
@@ -245,8 +244,7 @@ def _narrowed(dtype: str) -> str:
 
 
 def half_unit_of_results(outcome: CallOutcome) -> float:
-    """Return half a unit in the last place of 1 in the coarsest floating dtype of a call's results; in float64 without
-    one.
+    """Return half a unit in the last place of 1 in the coarsest floating dtype of the results, else in float64.
 
     An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=`` has.
     """
@@ -284,9 +282,7 @@ def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutco
 
 
 def _half_unit(dtype: torch.dtype) -> float:
-    """Return half a unit in the last place of 1 in ``dtype``; of no floating dtype, in that to which numbers are
-    promoted.
-    """
+    """Return half a unit in the last place of 1 in ``dtype``, of an integer dtype in what it is promoted to."""
     floating = dtype.is_floating_point or dtype.is_complex
     return float(torch.finfo(dtype if floating else torch.get_default_dtype()).eps) / 2
 

@@ -134,9 +134,7 @@ class OtherReferences:
         return oracle.of_magnitudes(*self._of)
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
-        """Return the strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has
-        to.
-        """
+        """Return the strides of result ``i`` with no argument to promote to its ``dtype``; None if none has to be."""
         outcome = oracle.promoted(*self._of, str(dtype).removeprefix("torch."))
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None

@@ -67,8 +67,7 @@ class OtherValues:
         return ""
 
     def _references(self, case: Case) -> Iterator[tuple[str, CallOutcome, OtherReferences | None]]:
-        """Yield what else may be right, with the reason: CPU's kernel over another layout or of a later torch, and
-        others.
+        """Yield what else may be right, as CPU's kernel over another layout or of a later torch, with the reason.
 
         With dense arguments in place of strided ones, the wider and the perturbed calls have dense arguments too.
 

@@ -69,20 +69,28 @@ def uninitialized(
     return [Mismatch(Check.UNINITIALIZED, m.subject, found) for m in differences(second)[:1]]
 
 
-def follows_memory(criteria: Criteria, backend: Capabilities, on_device: Again) -> bool:
-    """Whether results have other bits over other fresh memory, and the same bits over the same."""
+def following_memory(backend: Capabilities, on_device: Again) -> set[str]:
+    """Return the results and written arguments that have other bits over other fresh memory, the same over the same.
+
+    Raises Unreadable and DeviceLacks. None of a call that raises.
+    """
     if not backend.soils_memory:
-        return False
+        return set()
     with backend.soiled_memory():
-        first = on_device(None)
-    if first.error is not None:
-        return False
+        outcomes = [on_device(None)]
     with backend.fresh_memory(REFILL):
-        second = on_device(None)
-        if second.error is not None or not _differing(first, second, criteria):
-            return False
-        third = on_device(None)
-    return third.error is None and not _differing(second, third, criteria)
+        outcomes += [on_device(None), on_device(None)]
+    if any(outcome.error is not None for outcome in outcomes):
+        return set()
+    soiled, once, again = map(_tensors, outcomes)
+    common = soiled.keys() & once.keys() & again.keys()
+    return {name for name in common if not _same(soiled[name], once[name]) and _same(once[name], again[name])}
+
+
+def _tensors(outcome: CallOutcome) -> dict[str, torch.Tensor]:
+    """Return the strided results and the written arguments of a call, by their names."""
+    results = {n: t for n, t in outcome.leaves if isinstance(t, torch.Tensor) and t.layout == torch.strided}
+    return results | {a.slot.name: a.tensor for a in outcome.side.arguments if a.slot.written}
 
 
 def of_memory(wrong: Mismatch) -> Mismatch:

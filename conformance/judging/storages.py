@@ -134,8 +134,7 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
 
 
 def moved(expected: Side, actual: Side, send: Callable[[], Side]) -> list[Mismatch]:
-    """Return written arguments that the device's call left in another storage, such as an ``out=`` that grew, unlike
-    CPU's.
+    """Return written arguments that only the device's call left in another storage, as an ``out=`` that grew.
 
     ``send`` gives the same arguments before any call: on some devices no tensor lies in the storage of its base.
     """
@@ -186,8 +185,7 @@ class Fetched:
         return [one for one in found if one]
 
     def of_refused(self, refused_early: Callable[[], bool], send: Callable[[], Side] | None = None) -> list[Mismatch]:
-        """Return what a call that both sides refuse has changed of the arguments that it may write, where CPU changed
-        nothing.
+        """Return what a refused call has changed of the arguments that it may write, where CPU changed nothing.
 
         A kernel may find an error after it has begun to write, and what it leaves then is undefined. So ask whether the
         call is ``refused_early``, by what its arguments are. ``send``: see :meth:`differences`.

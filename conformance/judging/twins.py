@@ -87,9 +87,7 @@ class _Template:
     is_dense: bool  # whether it is the whole storage, row-major
 
     def sent(self, to_host: bool) -> torch.Tensor:
-        """Return what is copied to a side: the bytes, or the elements for a device that cannot view bytes as another
-        dtype.
-        """
+        """Return what is copied to a side: the bytes; the elements where bytes cannot be viewed as another dtype."""
         return self.before if to_host or can_view_as_dtype() else self.before.view(self.dtype)
 
     def whole(self) -> torch.Tensor:

@@ -68,8 +68,7 @@ def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
 
 
 def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
-    """Return the negated tensor, zeros too: torch's own negation of complex numbers turns only some of the zeros
-    around.
+    """Return the negated tensor, with all zeros: torch's own negation of complex numbers leaves some as they are.
 
     Of a complex value, the ``parts``: 0 is the real one, 1 the imaginary one.
     """
@@ -165,11 +164,10 @@ def _read(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def device_bytes(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
-    """Return a storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried. Raises
-    Unreadable.
+    """Return a storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried.
 
     ``before``: the bytes that it held before the call. Those that a base which is no more than a view over a resized
-    tensor does not reach are as they were.
+    tensor does not reach are as they were. Raises Unreadable.
     """
     if base.is_cpu:
         return base

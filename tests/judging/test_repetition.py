@@ -8,6 +8,8 @@ from itertools import count
 import pytest
 import torch
 
+from conformance.judging import repetition
+from conformance.judging.views import Unreadable
 from conformance.ops.family import SUMMED, OpFacts, Random
 from conformance.plan.case import Case
 from conformance.vocabulary import Check
@@ -161,3 +163,33 @@ class TestSoiledMemory:
     def test_an_environment_that_fills_memory_keeps_its_fill(self) -> None:
         device = Device(fills_fresh=True)
         assert not judge(torch.neg, lambda x: -x + device.fresh, generated("values"), device=device).mismatches
+
+    def test_a_wrong_result_beside_one_that_follows_memory_is_a_wrong_value(self) -> None:
+        device = Device()
+
+        def right(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return -x, x + 1
+
+        def wrong(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return -x + device.fresh, x + 2
+
+        found = judge(right, wrong, generated("values"), device=device).mismatches
+        assert [(m.subject, m.check) for m in found] == [
+            ("result[0]", Check.UNINITIALIZED),
+            ("result[1]", Check.VALUE),
+        ]
+
+    def test_a_written_argument_that_follows_memory_is_said_to(self) -> None:
+        device, case = Device(), generated("values", written=True)
+        (found,) = judge(torch.neg_, lambda x: x.neg_().add_(device.fresh), case, device=device).mismatches
+        assert (found.check, found.subject) == (Check.UNINITIALIZED, "self")
+
+    def test_a_device_that_cannot_be_read_any_more_keeps_its_wrong_values(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unreadable(*_: object) -> bool:
+            raise Unreadable
+
+        monkeypatch.setattr(repetition, "_same", unreadable)
+        (found,) = judge(torch.neg, lambda x: 1 - x, generated("values"), device=Device()).mismatches
+        assert found.check is Check.VALUE
