@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import Mistake, mistakes, tell
+from conformance.commands.edge import last_known, mistakes, tell
 from conformance.support.exit_codes import Exit
 
 
@@ -27,14 +27,7 @@ def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: P
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)
         job = Job(program, python, directory, timeout, tell, found, name)
-        steps, evidence = session.triage(job), None
-        try:
-            for evidence in steps:  # noqa: B007 - the last is what is known
-                pass
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-        if evidence is None:
-            raise Mistake("interrupted before anything was known")
+        evidence = last_known(session.triage(job))
         (out / "report.md").write_text(report.markdown(evidence), encoding="utf-8")
         (out / "report.json").write_text(report.as_json(evidence), encoding="utf-8")
     click.echo(report.text(evidence))

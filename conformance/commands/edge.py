@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -17,6 +17,7 @@ from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 
 RESULTS = Path("results")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 expected_option = click.option(
@@ -119,6 +120,19 @@ def mistakes(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as e:
         raise Mistake(_line(e)) from e
+
+
+def last_known(steps: Iterable[T]) -> T:
+    """Return what the last step has found, also after Ctrl-C. Raises Mistake if no step has ended."""
+    found: list[T] = []
+    try:
+        for step in steps:
+            found = [step]
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+    if not found:
+        raise Mistake("interrupted before anything was known")
+    return found[0]
 
 
 def _line(error: Exception) -> str:

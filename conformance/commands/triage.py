@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.commands.edge import Mistake, backend_option, mistakes, tell, timeout_option
+from conformance.commands.edge import Mistake, backend_option, last_known, mistakes, tell, timeout_option
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
@@ -65,7 +65,7 @@ def triage_(command: tuple[str, ...], backend: str, timeout: float, out: Path, *
 
 
 def _triage_ops(command: Sequence[str], backend: str, timeout: float, out: Path, given: Mapping[str, Any]) -> Exit:
-    """Find the first op that goes wrong, write and print what was found. Raises Mistake."""
+    """Find the first op that goes wrong, write and print what was found, also after Ctrl-C. Raises Mistake."""
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.triage import report, run
@@ -81,13 +81,15 @@ def _triage_ops(command: Sequence[str], backend: str, timeout: float, out: Path,
         python, program = run.program_of(_command(command, found, out))
         out.mkdir(parents=True, exist_ok=True)
         job = Job(found, name, program, python, lanes, given["python"], out.resolve() / "runs", timeout, tell)
-        evidence, script = run.triage(job)
+        evidence, script = last_known(run.triage(job))
         (out / "report.md").write_text(report.markdown(evidence, script), encoding="utf-8")
         (out / "report.json").write_text(report.as_json(evidence, script), encoding="utf-8")
         if script:
             (out / "script.py").write_text(script, encoding="utf-8")
     click.echo(report.text(evidence, script))
     click.echo(f"\nwritten to {out}/: report.md, report.json" + (", script.py" if script else ""))
+    if not evidence.complete:
+        return Exit.INTERRUPTED
     if evidence.first:
         return Exit.CELLS_FAILED
     return Exit.OK if evidence.sound else Exit.INTERRUPTED

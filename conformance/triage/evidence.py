@@ -82,6 +82,7 @@ class Evidence:
     torch: str = ""
     notes: tuple[str, ...] = field(default=())
     before: Before | None = None
+    complete: bool = True  # whether triage has ended by itself
 
     @property
     def first(self) -> tuple[str, Found] | None:
@@ -107,7 +108,7 @@ class Evidence:
     @property
     def sound(self) -> bool:
         """Whether ops were compared, none failed, and the program ended well in every lane."""
-        return self.first is None and not self.troubled and self.judged
+        return self.complete and self.first is None and not self.troubled and self.judged
 
     @property
     def elsewhere(self) -> bool:

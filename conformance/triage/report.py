@@ -58,11 +58,14 @@ def headline(e: Evidence) -> str:
     named = f"{at}, called by {found.op}" if at != found.op else found.op
     after = f", after {', '.join(e.needed)}" if e.needed else ""
     place = f"\n  called from {found.where}" if found.where else ""
-    return f"first failing op: {named}{after} (call {found.index} of the program, lane {lane!r}; {path}){place}"
+    so_far = "" if e.complete else "interrupted; so far: "
+    return f"{so_far}first failing op: {named}{after} (call {found.index} of the program, lane {lane!r}; {path}){place}"
 
 
 def _without_a_finding(e: Evidence) -> str:
     ran = f"{counted(e.ops, 'op')} of {counted(len(e.runs), 'run')}"
+    if not e.complete:
+        return f"interrupted: nothing has failed so far in {ran}"
     if e.troubled:
         first = e.troubled[0]
         many = f"in {len(e.troubled)} of {counted(len(e.runs), 'run')}"

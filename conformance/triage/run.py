@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,34 +16,50 @@ from conformance.triage.job import Job
 from conformance.triage.questions import named, question, shown_in
 from conformance.triage.reduction import finish, smaller
 from conformance.triage.warm import Warm
-from conformance.triage.watching import call_file, sequence_file, watch
+from conformance.triage.watching import call_file, sequence_file, watched
 
 
-def triage(job: Job) -> tuple[Evidence, str]:
-    """Return the evidence and a script of the defect, "" if nothing failed."""
+def triage(job: Job) -> Iterator[tuple[Evidence, str]]:
+    """Yield the evidence after each step, the last time complete, and a script of the defect, "" until there is one."""
     if sys.platform != "linux":
-        return _triage(job)
+        yield from _triage(job)
+        return
     with Warm(job.python) as warm:
-        return _triage(replace(job, warm=warm))
+        yield from _triage(replace(job, warm=warm))
 
 
-def _triage(job: Job) -> tuple[Evidence, str]:
-    runs = watch(job)
-    evidence = Evidence(runs, torch=torch.__version__, single_thread=named(runs, lanes_.SINGLE))
-    if evidence.first is None:
-        return evidence, ""
+def _triage(job: Job) -> Iterator[tuple[Evidence, str]]:
+    evidence = Evidence(())
+    for runs in watched(job):
+        single = named(runs, lanes_.SINGLE)
+        evidence = Evidence(runs, torch=torch.__version__, single_thread=single, complete=False)
+        yield evidence, ""
+    steps = _of_the_first(job, evidence) if evidence.first else ()
+    script = ""
+    for evidence, script in steps:
+        yield evidence, script
+    yield replace(evidence, complete=True), script
+
+
+def _of_the_first(job: Job, evidence: Evidence) -> Iterator[tuple[Evidence, str]]:
+    """Test the first failing op alone or after earlier calls, and write a script. Yield what each step has found."""
+    assert evidence.first is not None
     lane, found = evidence.first
     job.tell(f"first: {found.op}, call {found.index}, in lane {lane!r}")
     path = call_file(job, lane, found)
     if path is None:
         note = "the arguments of the op cannot be recorded, so it was not tested alone"
-        return replace(evidence, notes=(note,)), ""
+        yield replace(evidence, notes=(note,)), ""
+        return
     evidence = question(job, evidence, lane, path)
+    yield evidence, ""
     where = shown_in(evidence, lane)
     if dict(evidence.alone).get(where):
-        return finish(job, evidence, smaller(job, where, path), where)
+        yield finish(job, evidence, smaller(job, where, path), where)
+        return
     evidence, steps = what_came_before(job, evidence, lane, sequence_file(job, lane, found))
-    return finish(job, evidence, steps, lane)
+    yield evidence, ""
+    yield finish(job, evidence, steps, lane)
 
 
 def interpreter(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:

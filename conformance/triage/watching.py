@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,23 @@ from conformance.triage.job import AT_ONCE, Job, Process
 
 def watch(job: Job) -> tuple[LaneRun, ...]:
     """Run the program in every lane, some of them concurrently. An interruption ends the runs."""
+    *_, runs = watched(job)
+    return runs
+
+
+def watched(job: Job) -> Iterator[tuple[LaneRun, ...]]:
+    """Do what :func:`watch` does. Yield the runs that have ended after each of them, in the order of the lanes."""
     running: dict[str, tuple[Process, float]] = {}
     try:
-        return _watched(job, running)
+        yield from _watched(job, running)
     finally:
         for process, _ in running.values():
             process.kill()
             process.wait()
 
 
-def _watched(job: Job, running: dict[str, tuple[Process, float]]) -> tuple[LaneRun, ...]:
-    """Return the result of each lane. ``running``: by lane, the processes that run now and when they began."""
+def _watched(job: Job, running: dict[str, tuple[Process, float]]) -> Iterator[tuple[LaneRun, ...]]:
+    """Yield the runs that have ended. ``running``: by lane, the processes that run now and when they began."""
     waiting = list(job.lanes)
     done: dict[str, LaneRun] = {}
     told = 0.0
@@ -44,13 +51,13 @@ def _watched(job: Job, running: dict[str, tuple[Process, float]]) -> tuple[LaneR
             if process.poll() is not None or late:
                 done[lane] = _read(job.place(lane), lane, process.wait(), late)
                 del running[lane]
+                yield tuple(done[lane] for lane in job.lanes if lane in done)
                 job.tell(f"[{len(done)}/{len(job.lanes)}] {lane}: {_brief(done[lane])}")
         if time.monotonic() - told > 5:
             told = time.monotonic()
             for lane in running:
                 index, op = worker.read_page(job.place(lane))
                 job.tell(f"  {lane}: call {index} {op}" if op else f"  {lane}: starting")
-    return tuple(done[lane] for lane in job.lanes)
 
 
 def _brief(run: LaneRun) -> str:

@@ -71,6 +71,13 @@ def test_conclusions_without_a_finding_have_no_verdicts() -> None:
     assert e.sound
 
 
+def test_the_headline_of_an_interrupted_triage_says_so() -> None:
+    e = Evidence((run("exact", None),), complete=False)
+    assert not e.sound
+    assert report.headline(e) == "interrupted: nothing has failed so far in 9 ops of 1 run"
+    assert report.headline(replace(INCIDENT, complete=False)).startswith("interrupted; so far: first failing op: ")
+
+
 def test_a_program_that_fails_by_itself_is_no_program_without_a_failure() -> None:
     broken = LaneRun("late", None, 4, trouble="the program raised ValueError: no file, at x.py:2: f()\nmore")
     e = Evidence((run("exact", None), broken))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from conformance.triage.job import Job
 from conformance.triage.shrink import shrink
 from tests.calls.test_calls import BACKEND, taken
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import torch, {module}
 x = torch.arange(24.0, device="{device}").view(2, 3, 4)
@@ -37,7 +39,7 @@ def triage(
     command = [sys.executable, "-m", "conformance.cli", "triage", *options, "--out", str(where / "out"), "--", "python"]
     done = subprocess.run(
         [*command, str(where / "program.py")],
-        env=os.environ | environment, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+        env=os.environ | environment, capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     report = where / "out" / "report.json"
     return done.returncode, json.loads(report.read_text()) if report.is_file() else {}, done.stdout + done.stderr
@@ -176,6 +178,34 @@ def test_an_interruption_ends_the_runs_of_all_lanes(tmp_path: Path, monkeypatch:
         for process in started:
             process.kill()
             process.wait()
+
+
+# Does not end in a run with a single thread.
+HELD = """
+import os, time
+while os.environ.get("OMP_NUM_THREADS") == "1":
+    time.sleep(0.1)
+"""
+
+
+def test_an_interrupted_triage_writes_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(HELD + PROGRAM.format(module="torch", device="cpu"))
+    command = [sys.executable, "-m", "conformance.cli", "triage", "--backend", "torch:cpu"]
+    command += ["--out", str(tmp_path / "out"), "--", "python", str(tmp_path / "program.py")]
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    ) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if f"{lanes.OWN}: nothing failed" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        said, _ = process.communicate()
+    assert process.returncode == 2
+    assert said.startswith("interrupted: nothing has failed so far in ")
+    evidence = json.loads((tmp_path / "out" / "report.json").read_text())["evidence"]
+    assert [run["lane"] for run in evidence["runs"]] == [lanes.OWN]
 
 
 def test_a_prober_that_has_ended_says_nothing_of_its_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
