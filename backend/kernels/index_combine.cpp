@@ -75,7 +75,7 @@ void index_add_first_256(const IndexedNest& nest, DType dtype) {
     std::unordered_map<const char*, int> times;
     for_each_indexed(nest, true, [&](char* plain, char* indexed) {
       if (++times[indexed] > 256) return;
-      store<T>(indexed, T(combined<Combine::add, C>(C(load<T>(indexed)), C(load<T>(plain)), std::nullopt)));
+      store<T>(indexed, T(added(C(load<T>(indexed)), C(load<T>(plain)))));
     });
   });
 }
