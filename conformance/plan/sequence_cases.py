@@ -15,7 +15,7 @@ DTYPES = ("float32", "int64")
 _OF_NUMBERS, _OF_INTEGERS = ("float32",), ("int64",)
 SAMPLES = 2
 _LAYOUTS_BEFORE = ("transposed", "offset_gap", "expanded")
-_VARIANTS_BEFORE = 4
+_VARIANTS_BEFORE = 12
 _SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
 # Numbers of a call and of the one before it, of which a text of six decimals, or of six digits, is the same; or which
 # are equal, and yet not the same.
@@ -29,14 +29,14 @@ ALIKE_ON_HOST = {"float32": ("-0", "0"), "int64": (str(2**53 + 1), str(2**53))}
 def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     """The cases of a cell of sequences: each is a sample's call after calls that differ from it in one thing."""
     plain = [s for s in samples if not s.axis and not s.raises and cell.dtype in s.dtypes]
-    plain.sort(key=lambda sample: not _variants_of(sample, samples))  # those with variants first
+    variants = [s for s in samples if s.axis == "variants" and not s.raises and cell.dtype in s.dtypes]
+    plain.sort(key=lambda sample: not _variants_of(sample, variants))  # those with variants first
     for sample in plain[:SAMPLES]:
-        for label, before in _before(cell, sample, samples):
+        others = _variants_of(sample, variants)[:_VARIANTS_BEFORE]
+        for label, before in _before(cell, sample, others, samples):
             yield Case(cell, sample, f"after={label}", put(sample, {}), (), tuple(before))
         # The other way round: a cache may keep what the first call of a shape put there.
-        for variant in _variants_of(sample, samples)[:_VARIANTS_BEFORE]:
-            if cell.dtype in variant.dtypes:
-                yield _behind(cell, variant, sample)
+        yield from (_behind(cell, variant, sample) for variant in others)
     if cell.dtype in _OF_NUMBERS:
         yield from _of_numbers_alike(cell, plain)
     if cell.dtype in _OF_INTEGERS:
@@ -45,14 +45,17 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
         yield from _of_host_numbers_alike(cell, [s for s in samples if not s.raises and cell.dtype in s.dtypes])
 
 
-def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator[tuple[str, list[Case]]]:
+def _before(
+    cell: CellId, sample: Sample, variants: Sequence[Sample], samples: Sequence[Sample]
+) -> Iterator[tuple[str, list[Case]]]:
+    """Yield the calls before that of a sample, with a label for each. ``variants``: the sample with other arguments."""
     for layout in _LAYOUTS_BEFORE:
         moved = {s.index: p for s in movable(sample) if not s.written and (p := placed(s, layout, cell.dtype))}
         if moved:
             yield layout, [Case(cell, sample, layout, put(sample, moved))]
     for dtype in [d for d in sample.dtypes if d != cell.dtype][:2]:
         yield dtype, [plainly(cell, dtype, sample)]
-    for variant in _variants_of(sample, samples)[:_VARIANTS_BEFORE]:
+    for variant in variants:
         yield variant.name, [plainly(cell, cell.dtype, variant)]
     for variant in [s for s in samples if s.raises and cell.dtype in s.dtypes][:1]:
         yield "error", [plainly(cell, cell.dtype, variant)]
@@ -129,7 +132,16 @@ def _with_floats(sample: Sample, number: float) -> Sample:
     return sample if found == sample else replace(found, name=f"{sample.name}.floats={number!r}")
 
 
-def _variants_of(sample: Sample, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the generated samples that replace one argument of a sample, and do not raise."""
-    found = [s for s in samples if s.axis == "variants" and not s.raises]
-    return [s for s in found if s.name.startswith(f"{sample.name}.")]
+def _variants_of(sample: Sample, variants: Sequence[Sample]) -> list[Sample]:
+    """Return the variants of a sample: one of each argument, then another one of each, and so on.
+
+    Those with one other argument come before those with several. A cache may lack any one argument in its keys.
+    """
+    taken: dict[str, int] = {}  # how many an argument has
+    ranked = []
+    for variant in variants:
+        if variant.name.startswith(f"{sample.name}."):
+            argument, _, more = variant.name[len(sample.name) + 1 :].partition("=")
+            taken[argument] = taken.get(argument, 0) + 1
+            ranked.append(("=" in more, taken[argument], variant))
+    return [variant for *_, variant in sorted(ranked, key=lambda each: each[:2])]

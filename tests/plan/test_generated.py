@@ -190,6 +190,17 @@ def test_a_sequence_may_begin_with_a_call_that_raises() -> None:
     assert found["after=error"].before[0].sample == refused
 
 
+def test_the_variants_in_sequences_are_of_each_argument_in_turn() -> None:
+    several = [f"dim={n}" for n in range(-1, 12)]
+    names = sorted([*several, "dim=0.keepdim=True", "keepdim=True", "p=0.5", "p=1"])
+    variants = tuple(sample(f"{PLAIN.name}.{name}", axis="variants") for name in names)
+    found = [c.variant.removeprefix(f"after={PLAIN.name}.") for c in of(SEQUENCE, samples=(PLAIN, *variants))]
+    behind = [name for name in found if "=" in name and not name.startswith("after=")]
+    assert behind[:5] == ["dim=-1", "keepdim=True", "p=0.5", "dim=0", "p=1"]
+    assert len(behind) == 12
+    assert "dim=0.keepdim=True" not in behind  # two things are different
+
+
 def test_samples_with_variants_are_preferred_in_sequences() -> None:
     others = tuple(sample(f"opinfo.neg.0{i}") for i in range(3))
     assert PLAIN in {c.sample for c in of(SEQUENCE, samples=(*others, *SAMPLES))}
