@@ -20,6 +20,7 @@ from conformance.contexts.jacrev import Jacrev
 from conformance.contexts.model import Context
 from conformance.contexts.no_grad import NoGrad
 from conformance.contexts.overwritten import Overwritten
+from conformance.contexts.reused import Reused
 from conformance.contexts.second_device import SecondDevice, SecondStream
 from conformance.contexts.stream import Stream
 from conformance.contexts.thread import Thread
@@ -29,8 +30,8 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 
 PLAIN = Context()
 _ALL = (
-    SecondDevice(), Thread(), Stream(), SecondStream(), AfterError(), InferenceMode(), Autocast(), Deterministic(),
-    DefaultDtype(), Backward(), Gradgrad(), Overwritten(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(),
+    SecondDevice(), Thread(), Stream(), SecondStream(), AfterError(), Reused(), InferenceMode(), Autocast(),
+    Deterministic(), DefaultDtype(), Backward(), Gradgrad(), Overwritten(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(),
     Functionalize(), Decomposed(), Fake(), NoGrad(), Copied(), Compiled(), Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}

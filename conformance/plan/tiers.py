@@ -134,10 +134,12 @@ _CHOSEN = {
     "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
 }  # fmt: skip
 _PLAIN = frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)
+# What kernels keep from call to call is tried in the full tier: their caches, as `sequence` does.
+_KEPT = {"reused"}
 
 TIERS = {
     "wide": Tier("wide", None, None, compiled_scenarios=True, shares=_FULL),
-    "full": Tier("full", None, _PLAIN, shares=_FULL),
+    "full": Tier("full", None, _PLAIN | _KEPT, shares=_FULL),
     "smoke": Tier(
         "smoke",
         None,
