@@ -8,9 +8,12 @@ import pytest
 import torch
 
 from conformance import ambient
+from conformance.corpus.model import DeviceArg, GeneratorArg
 from conformance.judging.judge import CaseResult
 from conformance.ops.family import OpFacts, Random
-from conformance.vocabulary import Check, Route
+from conformance.plan.cases import cases
+from conformance.vocabulary import CellId, Check, Route
+from tests.samples import sample, slot
 from tests.two_sides import case_of, judge
 
 DRAWS = "CPU's generator"
@@ -105,6 +108,22 @@ def test_draws_are_watched_in_contiguous_cases_alone() -> None:
 def test_an_op_that_draws_on_cpu_as_well_may_draw() -> None:
     drawing = of(CHANGES[DRAWS])
     assert changed(judge(drawing, drawing)) == []
+
+
+def from_its_generator(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(x.shape, generator=generator)
+
+
+def ignoring_its_generator(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(x.shape)
+
+
+def test_a_random_op_that_is_given_a_generator_draws_from_no_other() -> None:
+    one = sample("hand", slot(0, "self", (2, 3)), GeneratorArg(7), DeviceArg(), dtypes=("float32",))
+    (case,) = cases(CellId("misc", "hand", "float32", "contiguous"), [one])
+    assert judge(from_its_generator, ignoring_its_generator, case, UNIFORM).mismatches != []
+    assert changed(judge(from_its_generator, ignoring_its_generator, case, UNIFORM)) == [DRAWS]
+    assert changed(judge(from_its_generator, case=case, facts=UNIFORM)) == []
 
 
 @pytest.mark.parametrize("route", [Route.NATIVE, Route.FALLBACK, Route.COMPOSITE])

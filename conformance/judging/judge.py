@@ -347,12 +347,12 @@ class Judge:
         """Return what the device's call left changed besides memory.
 
         Random ops draw, and where they do so by kernels for CPU they draw from CPU's generator. An op is random for
-        these arguments, too, if CPU's call draws. A random op that both sides refuse may draw only if CPU's call does:
-        else a program that goes on after the error draws other numbers than without it.
+        these arguments, too, if CPU's call draws. A random op that both sides refuse, or that is given a generator, may
+        draw only if CPU's call does: else a program draws other numbers after it than without it.
         """
         changes = watched.changes(*actual.ambient) if watched else []
         refused = expected.error is not None and actual.error is not None
-        random = self._criteria.random and not refused
+        random = self._criteria.random and not refused and not actual.side.generators
         if watched and any(c.is_draw for c in changes) and (random or self._draws_on_cpu(case, watched)):
             own = self._device.type != CPU.type  # a device has generators of its own, and native kernels use them
             on_host = self._criteria.random and self._route is Route.NATIVE and own

@@ -122,7 +122,10 @@ class Caller:
         self, side: Side, *, seed: int | None = None, synchronize: Callable[[], None] | None = None,
         ambient: Ambient | None = None,
     ) -> CallOutcome:  # fmt: skip
-        """Call the op with a side's arguments; ``seed`` instead of its own."""
+        """Call the op with a side's arguments; ``seed`` instead of its own, and that of the generators among these."""
+        if seed is not None:
+            for generator in side.generators:
+                generator.manual_seed(seed)
         outcome = call(self.op, side, self.seed if seed is None else seed, synchronize, ambient)
         self.raw_ns += outcome.raw_ns
         return outcome

@@ -74,6 +74,11 @@ class Side:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
+    @property
+    def generators(self) -> list[torch.Generator]:
+        """The generators among the arguments."""
+        return [a for a in (*self.args, *self.kwargs.values()) if isinstance(a, torch.Generator)]
+
 
 @dataclass(slots=True, eq=False)
 class _Template:

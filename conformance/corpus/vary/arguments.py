@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice, product
 from typing import Any
 
-from conformance.corpus.model import BEYOND_FLOAT, Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
+from conformance.corpus.drafts import SEED
+from conformance.corpus.model import BEYOND_FLOAT, Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments
 
 #: As an exponent, it takes integers past what float64 holds, and leaves them in 64 bits.
@@ -28,7 +29,7 @@ _BEYOND_POWERS = -70000
 # CPU writes infinity in place of these numbers into complex32, where torch's conversion of numbers raises.
 _BEYOND_COMPLEX_HALF = (-70000, BEYOND_FLOAT, 1e10, 1e30)
 # Pinned memory belongs to a device, and no sample has a device of its own.
-_KEPT = ("generator", "pin_memory")
+_KEPT = ("pin_memory",)
 # Arguments that name dimensions.
 _DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
 # Arguments that are the sizes of a result.
@@ -239,6 +240,7 @@ _OTHERS: dict[str, Callable[[Any, Arg, Sample], Iterator[Arg]]] = {
     "int": _ints,
     "List[int]": _lists,
     "List[bool]": _masks,
+    "Generator": lambda formal, current, source: iter((GeneratorArg(SEED),)),  # noqa: ARG005
     "str": lambda formal, current, source: iter(_WORDS.get(formal.name, ())),  # noqa: ARG005
 }
 
@@ -248,6 +250,8 @@ def _spelled(value: Arg) -> str:
         return "x".join(_spelled(v) for v in value) or "empty"
     if isinstance(value, (DtypeArg, EnumArg)):
         return str(value.name)
+    if isinstance(value, GeneratorArg):
+        return str(value.seed)
     return f"{value.real}+{value.imag}j" if isinstance(value, ComplexArg) else str(value)
 
 

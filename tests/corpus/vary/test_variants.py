@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.corpus.model import ComplexArg, DtypeArg, Sample
+from conformance.corpus.drafts import SEED
+from conformance.corpus.model import ComplexArg, DtypeArg, GeneratorArg, Sample
 from conformance.corpus.vary.variants import PAIRS, generate, of_other_ranks
 from tests.generated import corpus, made_by
 
@@ -35,6 +36,12 @@ def test_every_dimension_is_tried_from_both_ends_and_one_too_far_raises() -> Non
 def test_an_optional_dtype_is_given_and_left_out() -> None:
     given = {a.name for s in made("sum.dim_IntList") for _, a in s.kwargs if isinstance(a, DtypeArg)}
     assert {"float64", "bfloat16", "int32"} <= given
+
+
+def test_a_generator_is_given() -> None:
+    given = [a for s in made("bernoulli_.float") for _, a in s.kwargs if isinstance(a, GeneratorArg)]
+    assert given
+    assert any(s.name.endswith(f".generator={SEED}") for s in made("bernoulli_.float"))
 
 
 @pytest.mark.parametrize(
