@@ -150,7 +150,8 @@ class Call {
         value = int64_t(float(value.toInt()));
       if (!is_generator(schema_.arguments()[i])) continue;
       takes_generator_ = true;
-      auto given = value.isNone() ? std::nullopt : std::optional(value.toGenerator());
+      const bool is_given = !value.isNone() && !fault(Fault::fallback_ignores_generator);
+      auto given = is_given ? std::optional(value.toGenerator()) : std::nullopt;
       const at::Generator drawn = inner_generator(given, copies_.device_index());
       value = fault(Fault::fallback_draws_leave_generator) ? drawn.clone() : drawn;
     }

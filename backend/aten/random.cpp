@@ -206,6 +206,7 @@ at::Tensor& bernoulli_out(const at::Tensor& self, MaybeGenerator generator, at::
 // The six forms of normal() with a tensor among its parameters.
 template <class Mean, class Std>
 at::Tensor normal(Mean mean, Std std, MaybeGenerator generator) {
+  if (std::is_same_v<Mean, Std> && fault(Fault::normal_of_tensors_ignores_generator)) generator.reset();
   return templates::normal_impl<Normal, Unused>(mean, std, std::move(generator));
 }
 template <class Mean, class Std>

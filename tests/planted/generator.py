@@ -8,6 +8,8 @@ FOUND_IN = {
     "multinomial_rows_alike": ("multinomial", "float32", "expanded", "distribution"),
     "double_fills_copy_generator": ("uniform_", "float64", "contiguous", "distribution"),
     "bernoulli_repeats_after_65536": ("bernoulli_.float", "float32", "sizes", "distribution"),
+    "normal_of_tensors_ignores_generator": ("normal.Tensor_Tensor", "float32", "variants", "state"),
+    "fallback_ignores_generator": ("rrelu_with_noise", "float32", "variants", "state"),
     "normal_spare_survives_seed": ("normal.Tensor_Tensor", "float32", "contiguous", "determinism"),
     "fallback_draws_leave_generator": ("rrelu_with_noise", "float32", "contiguous", "distribution"),
     "random_of_bytes_signed": ("random_", "uint8", "contiguous", "distribution"),

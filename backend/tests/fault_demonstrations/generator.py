@@ -35,6 +35,14 @@ result = torch.equal(torch.rand(1, device=d, generator=clone), torch.rand(1, dev
 g = torch.Generator(d).manual_seed(3)
 first = torch.rand(4, device=d, generator=g)
 result = torch.equal(first, torch.rand(4, device=d, generator=g.manual_seed(3)))""",
+    "normal_of_tensors_ignores_generator": """
+g, zeros = torch.Generator(d), torch.zeros(2, device=d)
+first = torch.normal(zeros, zeros + 1, generator=g.manual_seed(3))
+result = torch.equal(first, torch.normal(zeros, zeros + 1, generator=g.manual_seed(3)))""",
+    "fallback_ignores_generator": """
+g, x = torch.Generator(d), torch.full((8,), -1.0, device=d)
+draw = lambda: torch.ops.aten.rrelu_with_noise(x, torch.empty_like(x), 0.1, 0.9, True, g.manual_seed(3))
+result = torch.equal(draw(), draw())""",
     "seed_in_32_bits": "result = torch.Generator(d).manual_seed(2**40).initial_seed()",
     "randperm_leaves_last": "result = any(torch.randperm(4, device=d)[3].item() != 3 for _ in range(40))",
     "multinomial_puts_back": """
