@@ -124,7 +124,8 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
 _CHOSEN = {
     "second_device": ("_softmax", "erfinv.out", "_histogramdd_bin_edges"), "thread": ("neg.out", "cumsum.out"),
     "stream": ("cat.out", "erfinv"), "second_stream": ("mean.out",),
-    "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"),
+    "after_error": ("neg.out",), "reused": ("addbmm", "masked_scatter"),
+    "inference_mode": ("unfold", "embedding"),
     "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int", "scaled_dot_product_attention"),
     "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
     "deterministic": (
