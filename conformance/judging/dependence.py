@@ -167,7 +167,7 @@ def _repeated_block(expected: Draws, actual: Draws, subject: str) -> Mismatch | 
     """
     ours, theirs = actual.joined(), expected.joined()
     at = _compared(ours.numel())
-    ours, theirs = ours[at], theirs[:IN_BLOCKS]
+    ours, theirs = ours[at], theirs[_compared(theirs.numel())]  # rows that share parameters match at the same places
     if min(ours.numel(), theirs.numel()) < FOR_BLOCKS:
         return None
     length, numbers = 1, _numbered(theirs)

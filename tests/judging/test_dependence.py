@@ -99,6 +99,18 @@ def test_many_draws_that_begin_again_at_a_power_of_two_are_reported(calls: int) 
         )
 
 
+def test_rows_whose_draws_are_settled_at_some_places_are_no_repeated_blocks() -> None:
+    means = torch.zeros(65_537)
+    means[80:144] = torch.arange(1e9, 2e9, 1e9 / 64)  # so large that no deviation shows
+
+    def in_rows(g: torch.Generator) -> torch.Tensor:
+        return torch.rand(2, 65_537, generator=g) + means
+
+    for seed in range(4):
+        expected, actual = draws(in_rows, 10 * seed, 1), draws(in_rows, 5_000 + 10 * seed, 1)
+        assert dependence.compare(expected, actual, "result") is None
+
+
 def test_a_number_that_is_drawn_twice_is_reported() -> None:
     wrong = draws(lambda g: torch.ones(2, 20).multinomial(10, True, generator=g), 1000, 20)
     mismatch = dependence.compare(draws(without_replacement, 1, 20), wrong, "result")
