@@ -147,11 +147,15 @@ at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
 
 at::Tensor binomial(const at::Tensor& count, const at::Tensor& prob, MaybeGenerator generator) {
   require_floating("binomial", count);
+  TORCH_CHECK_VALUE(at::isFloatingType(prob.scalar_type()),
+                    "binomial only supports floating-point dtypes for prob, got: ", prob.scalar_type());
   TORCH_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ", prob.scalar_type(), " but expected ",
               count.scalar_type());
   require_same_device("binomial", {count, prob});
   const auto [counts, chances] = at::expand_outplace(count, prob, "binomial");
-  at::Tensor out = at::zeros(counts->sizes(), count.options());
+  at::Tensor out = at::zeros(count.sizes(), count.options());
+  // Where the arguments broadcast, the iterator resizes the result, with strides in their order, as on CPU.
+  const auto resized = at::TensorIteratorConfig().add_output(out).add_const_input(count).add_const_input(prob).build();
   const View n = view_of(*counts), p = view_of(*chances), to = view_of(out);
   const Draw bits = draw(generator, out);
   launch("binomial", [=] { sample_binomial(to, n, p, bits); });
