@@ -109,6 +109,7 @@ class _Reports:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._handlers: dict[int, Any] = {}  # those of before, by signal
+        self._interrupted = False
         if asked_for(config):
             self._handle(signal.SIGTERM, signal.default_int_handler)  # a CI's timeout ends the run as Ctrl-C does
 
@@ -136,7 +137,8 @@ class _Reports:
                 self._handle(number, signal.SIG_IGN)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self._interrupted = isinstance(excinfo.value, KeyboardInterrupt)  # else pytest.exit()
         self.close_undisturbed()  # from a second interruption
 
     def _handle(self, number: int, handler: Any) -> None:
@@ -146,6 +148,8 @@ class _Reports:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
+        if self._interrupted:
+            return  # a second one may come until the process has ended, and must not take the place of its exit code
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
