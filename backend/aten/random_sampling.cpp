@@ -153,9 +153,14 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor& prob, MaybeGenera
               count.scalar_type());
   require_same_device("binomial", {count, prob});
   const auto [counts, chances] = at::expand_outplace(count, prob, "binomial");
-  at::Tensor out = at::zeros(count.sizes(), count.options());
-  // Where the arguments broadcast, the iterator resizes the result, with strides in their order, as on CPU.
-  const auto resized = at::TensorIteratorConfig().add_output(out).add_const_input(count).add_const_input(prob).build();
+  at::Tensor out;
+  if (counts->sizes() == count.sizes()) {
+    out = at::zeros(count.sizes(), count.options());
+  } else {  // as on CPU, the result of arguments that broadcast has its dimensions in their order
+    auto broadcast =
+        at::TensorIteratorConfig().add_owned_output(out).add_const_input(count).add_const_input(prob).build();
+    out = broadcast.output().zero_();
+  }
   const View n = view_of(*counts), p = view_of(*chances), to = view_of(out);
   const Draw bits = draw(generator, out);
   launch("binomial", [=] { sample_binomial(to, n, p, bits); });
