@@ -238,7 +238,7 @@ CONTEXTS: dict[str, str] = {
     "stream": "contiguous, on a stream of its own, where earlier work makes the arguments",
     "second_stream": "contiguous, on a stream of the second device's own, while the first one is current",
     "after_error": "contiguous, after an allocation that does not fit, or after a call of the overload that raises",
-    "reused": "contiguous, after a call with the same tensors, of which it has read other values",
+    "reused": "contiguous, after a call with the same tensors while they had other values",
     "inference_mode": "contiguous, under torch.inference_mode()",
     "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",
     "deterministic": "contiguous and transposed, under torch.use_deterministic_algorithms(True); contiguous with "

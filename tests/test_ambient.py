@@ -121,9 +121,17 @@ def ignoring_its_generator(x: torch.Tensor, generator: torch.Generator) -> torch
 def test_a_random_op_that_is_given_a_generator_draws_from_no_other() -> None:
     one = sample("hand", slot(0, "self", (2, 3)), GeneratorArg(7), DeviceArg(), dtypes=("float32",))
     (case,) = cases(CellId("misc", "hand", "float32", "contiguous"), [one])
-    assert judge(from_its_generator, ignoring_its_generator, case, UNIFORM).mismatches != []
     assert changed(judge(from_its_generator, ignoring_its_generator, case, UNIFORM)) == [DRAWS]
     assert changed(judge(from_its_generator, case=case, facts=UNIFORM)) == []
+
+
+def test_draws_from_a_given_generator_are_compared_under_several_seeds() -> None:
+    def squared(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return torch.rand(x.shape, generator=generator).square()
+
+    one = sample("hand", slot(0, "self", (2, 3)), GeneratorArg(7), DeviceArg(), dtypes=("float32",))
+    (case,) = cases(CellId("misc", "hand", "float32", "contiguous"), [one])
+    assert [m.check for m in judge(from_its_generator, squared, case, UNIFORM).mismatches] == [Check.DISTRIBUTION]
 
 
 @pytest.mark.parametrize("route", [Route.NATIVE, Route.FALLBACK, Route.COMPOSITE])

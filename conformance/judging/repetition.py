@@ -176,7 +176,7 @@ def _draws(
             ends = torch.cat((torch.arange(ENDS), torch.arange(count - ENDS, count)))
             of_ends = (tuple(_at(ends, t) for t in pair) for pair in _pairs(seed, i, on_device, on_cpu))
             theirs, ours = _drawn(of_ends, distribution.FEW_CALLS)
-            if not theirs.are_constant:  # as they are with a generator among the arguments
+            if not theirs.are_constant:  # as draws of chance 0 or 1 are
                 differs = dependence.stuck(theirs, ours, name, ends)
     except _Raised as e:
         return e.parity

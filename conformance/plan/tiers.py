@@ -135,12 +135,12 @@ _CHOSEN = {
     "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
 }  # fmt: skip
 _PLAIN = frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)
-# What kernels keep from call to call is tried in the full tier: their caches, as `sequence` does.
-_KEPT = {"reused"}
+# Contexts of the full tier: `reused` looks for outdated caches of kernels, as the layout `sequence` does.
+_CACHES = {"reused"}
 
 TIERS = {
     "wide": Tier("wide", None, None, compiled_scenarios=True, shares=_FULL),
-    "full": Tier("full", None, _PLAIN | _KEPT, shares=_FULL),
+    "full": Tier("full", None, _PLAIN | _CACHES, shares=_FULL),
     "smoke": Tier(
         "smoke",
         None,

@@ -107,7 +107,7 @@ class Evidence:
 
     @property
     def sound(self) -> bool:
-        """Whether ops were compared, none failed, and the program ended well in every lane."""
+        """Whether triage ended by itself, ops were compared, none failed, and the program ended well in every lane."""
         return self.complete and self.first is None and not self.troubled and self.judged
 
     @property
