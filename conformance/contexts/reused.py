@@ -24,8 +24,8 @@ def other_values(values: torch.Tensor) -> torch.Tensor:
 class Reused(Context):
     """Before the call, the op is called with the same tensors, which have other values then.
 
-    A backend that caches a packed weight, or the number in a tensor, by the tensor or its address then takes an outdated
-    one. What the op writes is another tensor in the earlier call.
+    A backend that caches a packed weight, or the number in a tensor, by the tensor or its address takes an outdated one
+    then. What the op writes is another tensor in the earlier call.
     """
 
     name = "reused"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -22,8 +21,8 @@ from conformance.triage.evidence import Evidence, Found, LaneRun
 from conformance.triage.job import Job
 from conformance.triage.shrink import shrink
 from tests.calls.test_calls import BACKEND, taken
+from tests.triage.interrupting import ROOT, interrupted_at
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import torch, {module}
 x = torch.arange(24.0, device="{device}").view(2, 3, 4)
@@ -190,21 +189,11 @@ while os.environ.get("OMP_NUM_THREADS") == "1":
 
 def test_an_interrupted_triage_writes_what_is_known(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HELD + PROGRAM.format(module="torch", device="cpu"))
-    command = [sys.executable, "-m", "conformance.cli", "triage", "--backend", "torch:cpu"]
-    command += ["--out", str(tmp_path / "out"), "--", "python", str(tmp_path / "program.py")]
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
-    ) as process:
-        assert process.stderr
-        for line in process.stderr:
-            if f"{lanes.OWN}: nothing failed" in line:
-                process.send_signal(signal.SIGINT)
-                break
-        said, _ = process.communicate()
-    assert process.returncode == 2
+    arguments = ("--backend", "torch:cpu", "--", "python", str(tmp_path / "program.py"))
+    code, said, evidence = interrupted_at(f"{lanes.OWN}: nothing failed", tmp_path, *arguments, environment=environment)
+    assert code == 2
     assert said.startswith("interrupted: nothing has failed so far in ")
-    evidence = json.loads((tmp_path / "out" / "report.json").read_text())["evidence"]
     assert [run["lane"] for run in evidence["runs"]] == [lanes.OWN]
 
 

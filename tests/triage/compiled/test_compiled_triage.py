@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 from conformance.triage.worker import NOT_COMPILED
+from tests.triage.interrupting import ROOT, interrupted_at
 
-ROOT = Path(__file__).parents[3]
 #: A compiler that is wrong for the second of two functions, and a program that tests it and exits with 1.
 PROGRAM = """
 import os, signal, sys, time
@@ -108,18 +107,10 @@ while {NOT_COMPILED!r} not in os.environ:
 
 def test_an_interrupted_triage_writes_what_is_known(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HELD + PROGRAM.format(how="pass"))
-    command = [sys.executable, "-m", "conformance.cli", "triage", "--compiled", "--backend", "torch:cpu"]
-    command += ["--out", str(tmp_path / "out"), "--", "python", str(tmp_path / "program.py"), "5"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stderr
-        for line in process.stderr:
-            if line.startswith("backend 'eager'"):
-                process.send_signal(signal.SIGINT)
-                break
-        said, _ = process.communicate()
-    assert process.returncode == 2
+    arguments = ("--compiled", "--backend", "torch:cpu", "--", "python", str(tmp_path / "program.py"), "5")
+    code, said, evidence = interrupted_at("backend 'eager'", tmp_path, *arguments)
+    assert code == 2
     assert said.startswith("interrupted: nothing has differed so far")
-    evidence = json.loads((tmp_path / "out" / "report.json").read_text())["evidence"]
     assert [run["backend"] for run in evidence["runs"]] == [""]
 
 
