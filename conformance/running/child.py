@@ -108,8 +108,9 @@ class Child:
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
         """Send one request and wait for its reply. After a Death or a Hang the child is gone: call close()."""
+        limit = TimeLimit(self.pid, timeout)  # the child may be done with the request before _send returns
         self._send(request)
-        return self._receive(timeout)
+        return self._receive(limit)
 
     def _send(self, request: Any) -> None:
         self._cut(to=0)
@@ -118,12 +119,11 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # the child died before the request; _receive finds the closed pipe
             os.write(self._requests, _LENGTH.pack(len(data)) + data)
 
-    def _receive(self, timeout: float) -> dict[str, Any] | Death | Hang:
-        limit = TimeLimit(self.pid, timeout)
+    def _receive(self, limit: TimeLimit) -> dict[str, Any] | Death | Hang:
         head = self._read(_LENGTH.size, limit)
         body = self._read(_LENGTH.unpack(head)[0], limit) if isinstance(head, bytes) and head else head
         if body is None:
-            return self._hung(timeout)
+            return self._hung(limit.seconds)
         reply: dict[str, Any] = json.loads(body or "{}")
         if not body or reply == _LAST_REPLY:
             return self._death(broken=bool(body))
@@ -180,7 +180,7 @@ class Child:
             data += more
         return data
 
-    def _hung(self, timeout: float) -> Hang:
+    def _hung(self, seconds: float) -> Hang:
         """Have the child write its Python stack and end by that, and kill it if it does not."""
         os.kill(self.pid, signal.SIGUSR1)
         if self._ended >= 0:
@@ -189,7 +189,7 @@ class Child:
             time.sleep(0.2)
         os.kill(self.pid, signal.SIGKILL)
         self._reap()
-        return Hang(timeout, self._said()[:_LOG_KEPT])
+        return Hang(seconds, self._said()[:_LOG_KEPT])
 
     def _reap(self) -> None:
         if self._status is None:
@@ -229,7 +229,7 @@ class Spawned(Child):
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
         """Send one request and wait for its reply. Startup time does not count towards ``timeout``."""
         if not self._started:
-            reply = self._receive(self._start_timeout)
+            reply = self._receive(TimeLimit(self.pid, self._start_timeout))
             if not isinstance(reply, dict):
                 return reply
             self._started = True

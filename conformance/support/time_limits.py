@@ -17,7 +17,7 @@ class TimeLimit:
 
     def __init__(self, pid: int, seconds: float) -> None:
         self._pid = pid
-        self._seconds = seconds
+        self.seconds = seconds
         self._began = time.monotonic()
         self._before: dict[int, float] | None = None
         self._waited: dict[int, float] = {}
@@ -25,18 +25,18 @@ class TimeLimit:
     @property
     def left(self) -> float:
         """The seconds until the limit, if the process does not wait."""
-        return max(self._began + self._seconds - time.monotonic(), 0.0)
+        return max(self._began + self.seconds - time.monotonic(), 0.0)
 
     def is_exceeded(self) -> bool:
         """Return whether the process has taken longer, as far as it was asked meanwhile, or many times as long."""
         taken = time.monotonic() - self._began
-        if taken < self._seconds / 2:
+        if taken < self.seconds / 2:
             return False
         self._waited |= waited_for_processor(self._pid)
         if self._before is None:
             self._before = dict(self._waited)
         waited = sum(seconds - self._before.get(pid, 0.0) for pid, seconds in self._waited.items())
-        return taken - waited > self._seconds or taken > _MOST * self._seconds
+        return taken - waited > self.seconds or taken > _MOST * self.seconds
 
 
 def waited_for_processor(pid: int) -> dict[int, float]:
