@@ -202,12 +202,12 @@ def test_a_fault_is_killed_where_any_lane_kills_it_in_any_stage() -> None:
     assert MADE["detail"]["b"]["plain"] == {"killed_by": "value", "where": "cell 2", "tried": 20, "seconds": 3.0}
 
 
-def test_a_summary_lacks_a_new_fault_and_one_that_a_lane_did_not_try() -> None:
+def test_a_summary_lacks_a_new_fault_and_a_survivor_that_a_lane_did_not_try() -> None:
     assert lacking(MADE, ["a", "b", "c"]) == []
     assert lacking(MADE, ["a", "b", "d"]) == ["c is no fault any more"]
     assert unmeasured(MADE, ["a", "b", "d"]) == ["d"]
-    short = summary(Facts(("a",), "2.0", 60), [HUNTS[0], Hunt("pool", (trial(CLEAN),))], {})
-    assert lacking(short, ["a"]) == ["a was not tried by pool"]
+    short = summary(Facts(("a", "c"), "2.0", 60), [HUNTS[0], Hunt("pool", (trial(CLEAN),))], {})
+    assert lacking(short, ["a", "c"]) == ["c was not tried by pool"]
 
 
 def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:

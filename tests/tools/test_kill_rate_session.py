@@ -11,9 +11,11 @@ import pytest
 
 from conformance.lanes import matrix, process
 from conformance.lanes.matrix import Lane
+from tools.kill_rate import tables
 from tools.kill_rate.peers import PEERS
-from tools.kill_rate.session import Session, measured
-from tools.kill_rate.trial import CLEAN, WHOLE, Finding, Part, TrialFile, fill
+from tools.kill_rate.session import Session, measured, short
+from tools.kill_rate.summary import lacking
+from tools.kill_rate.trial import CLEAN, Finding, Part, TrialFile, fill
 
 ROOT = Path(__file__).parents[2]
 MATRIX = matrix.load(ROOT / "matrices" / "refnpu.toml")
@@ -28,14 +30,16 @@ class Workers:
     build: str = "this build"
     stop_at: tuple[str, str] = ("", "")  # the stage and the fault
     told: list[tuple[str, str]] = field(default_factory=list)  # the trials that ran: stage and fault
+    lanes: dict[str, set[str]] = field(default_factory=dict)  # the faults that a lane looked for
     plan: tuple[str, ...] = ("item",)
     untraced: tuple[str, ...] = ()
     _stage: str = ""
     _awake: str = CLEAN
 
-    def work(self, session: Session, lane: Lane, hunter: str, faults: tuple[str, ...], part: Part = WHOLE) -> None:
+    def work(self, session: Session, lane: Lane, hunter: str, faults: tuple[str, ...], part: Part) -> None:
         """Run a stage as the worker of a lane does."""
         self._stage = hunter
+        self.lanes.setdefault(short(lane, MATRIX), set()).update(faults)
         file = TrialFile(part.file(session._file(lane, hunter)), {"build": self.build})  # noqa: SLF001 - as the worker
         fill(file, self, faults, self, lambda: 0.0, lambda t: self.told.append((hunter, t.fault)), part)
 
@@ -78,6 +82,14 @@ def test_later_steps_run_while_a_fault_is_left_that_no_lane_has_found(tmp_path: 
     later = [(stage, fault) for stage in ("smoke", "contexts") for fault in (CLEAN, "middle")]
     assert workers.told == [("quick", "middle"), *later]
     assert (made["killed"], made["lanes"]["malloc"]["tried"]) == (2, 3)
+
+
+def test_other_lanes_look_for_what_the_first_one_has_left(tmp_path: Path, workers: Workers) -> None:
+    lanes = tuple(lane for lane in measured(MATRIX) if short(lane, MATRIX) in ("malloc", "pool"))
+    made = replace(session(tmp_path, "early", "never"), lanes=lanes).run()
+    assert workers.lanes == {"malloc": {"early", "never"}, "pool": {"never"}}
+    assert lacking(made, ["early", "never"]) == []
+    assert [row[:2] for row in tables.totals(made)[1][1:]] == [["lane `malloc`", "1 of 2"], ["lane `pool`", "0 of 1"]]
 
 
 def test_a_survivor_is_tried_in_every_step(tmp_path: Path, workers: Workers) -> None:

@@ -140,7 +140,7 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kill-rate", description=description)
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "kill-rate", help="where trials are kept")
-    parser.add_argument("--workers", type=int, default=2, help="lanes at a time")
+    parser.add_argument("--workers", type=int, default=2, help="processes that share a step")
     parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard; none: the peers alone")
     parser.add_argument("--faults", default="", help="only these")
     parser.add_argument("--peers", default="", help="only these; none: the suite alone")

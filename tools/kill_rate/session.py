@@ -1,4 +1,4 @@
-"""The measurement: one worker for each lane and each peer, and the summary."""
+"""The measurement: its steps, the workers of each, and the summary."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.peers import PEERS, environment_of, lane_of
 from tools.kill_rate.summary import Facts, Hunt, summary
 
-# The stages for faults that survived the first one in all lanes. The longest comes last, for the fewest faults.
-LATER = ("smoke", "contexts", trial.HAZARDS, "full")
 # Environments in which work runs later than it is submitted. The hazards run in them as well.
 LATE = ("late", "pool_late", "lazy")
 Step = tuple[Lane, str]  # a stage in a lane
@@ -47,13 +45,12 @@ class Session:
     def run(self) -> dict[str, Any]:
         """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
         started = time.monotonic()
-        self._side_by_side([partial(self._work, lane, trial.FIRST, self.faults) for lane in self.lanes])
-        steps = self._later_steps([(lane, trial.FIRST) for lane in self.lanes]) if self.lanes else []
+        ran = self._run_steps()
         for name in self.peers:
             self._together(self._lane_of(name), name, self._faults_of_peers)
-        tests = self._own_tests(steps) if self.own_tests and self.lanes else None
+        tests = self._own_tests(ran) if self.own_tests and self.lanes else None
         facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
-        made = summary(facts, self._hunts(steps), tests)
+        made = summary(facts, self._hunts(ran), tests)
         (self.results / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
         return made
 
@@ -65,33 +62,32 @@ class Session:
         first = self.lanes[0] if self.lanes else measured(self.matrix)[0]
         return lane_of(PEERS[peer], self.matrix, first)
 
-    def _own_tests(self, steps: Sequence[Step]) -> dict[str, str] | None:
+    def _own_tests(self, ran: Sequence[Step]) -> dict[str, str] | None:
         python = process.start(self.root, self.lanes[0].name).python
         own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
-        return own.kills(list(self._left(steps)))
+        return own.kills(list(self._left(ran)))
 
-    def _hunts(self, steps: Sequence[Step]) -> list[Hunt]:
+    def _hunts(self, ran: Sequence[Step]) -> list[Hunt]:
         """Return the stored trials of each lane, in these steps, and of each peer."""
         tried = {trial.CLEAN, *self._faults_of_peers}
         peers = {name: self._trials(self._lane_of(name), name) for name in self.peers}
         found = [Hunt(name, tuple(t for t in all_ if t.fault in tried), peer=True) for name, all_ in peers.items()]
-        return [*self._in_lanes(steps), *found]
+        return [*self._in_lanes(ran), *found]
 
-    def _in_lanes(self, steps: Sequence[Step]) -> list[Hunt]:
+    def _in_lanes(self, ran: Sequence[Step]) -> list[Hunt]:
         found: dict[str, list[trial.Trial]] = {short(lane, self.matrix): [] for lane in self.lanes}
-        for lane, stage in steps:
+        for lane, stage in ran:
             found[short(lane, self.matrix)] += self._trials(lane, stage)
         return [Hunt(name, tuple(trials)) for name, trials in found.items()]
 
-    def _left(self, steps: Sequence[Step]) -> tuple[str, ...]:
+    def _left(self, ran: Sequence[Step]) -> tuple[str, ...]:
         """Return the faults that no lane has found in these steps."""
-        killed = {t.fault for hunt in self._in_lanes(steps) for t in hunt.trials if t.killed}
+        killed = {t.fault for hunt in self._in_lanes(ran) for t in hunt.trials if t.killed}
         return tuple(fault for fault in self.faults if fault not in killed)
 
     def _trials(self, lane: Lane, hunter: str) -> tuple[trial.Trial, ...]:
         """Return the stored trials of these faults, and those without a fault: the files may have others."""
-        file = self._file(lane, hunter)
-        files = [file] if hunter == trial.FIRST else [part.file(file) for part in self._parts(hunter)]
+        files = [part.file(self._file(lane, hunter)) for part in self._parts(hunter)]
         wanted = {trial.CLEAN, *self.faults}
         return tuple(t for each in files for t in trial.read(each) if t.fault in wanted)
 
@@ -106,22 +102,20 @@ class Session:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _later_steps(self, first: Sequence[Step]) -> list[Step]:
-        """Run the later stages while faults are left that no lane has found. Return all steps that ran.
+    def _run_steps(self) -> list[Step]:
+        """Run the steps while faults are left that no step has found. Return the steps that ran.
 
-        All workers share the items of a stage.
+        All workers share the items of a step.
         """
-        steps = list(first)
-        late = [lane for lane in self.lanes[1:] if short(lane, self.matrix) in LATE]
-        for stage in LATER:
-            for lane in [self.lanes[0], *(late if stage == trial.HAZARDS else ())]:
-                if not self._left(steps):
-                    return steps
-                self._together(lane, stage, ())  # without faults, which deletes trials of another plan
-                steps.append((lane, stage))
-                if left := self._left(steps):  # an interrupted measurement may have found them in this step
-                    self._together(lane, stage, left)
-        return steps
+        ran: list[Step] = []
+        for lane, stage in steps(self.lanes, self.matrix):
+            if not self._left(ran):
+                break
+            self._together(lane, stage, ())  # without faults, which deletes trials of another plan
+            ran.append((lane, stage))
+            if left := self._left(ran):  # an interrupted measurement may have found them in this step
+                self._together(lane, stage, left)
+        return ran
 
     def _together(self, lane: Lane, stage: str, faults: tuple[str, ...]) -> None:
         self._side_by_side([partial(self._work, lane, stage, faults, part) for part in self._parts(stage)])
@@ -133,7 +127,7 @@ class Session:
     def _file(self, lane: Lane, hunter: str) -> Path:
         return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane, self.matrix)}.{hunter}.jsonl")
 
-    def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...], part: trial.Part = trial.WHOLE) -> None:
+    def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...], part: trial.Part) -> None:
         """Run one worker. Raises KeyboardInterrupt or CalledProcessError."""
         start = process.start(self.root, lane.name)
         peer = PEERS.get(hunter)
@@ -153,6 +147,25 @@ class Session:
                 f"peer {peer}: its environment does not exist; create it with: nox -s {environment_of(peer)}"
             )
         return file.read_text(encoding="utf-8")
+
+
+def steps(lanes: Sequence[Lane], m: Matrix) -> list[Step]:
+    """Return the steps of a measurement in these lanes.
+
+    The first lane comes first, since most faults show in any lane. The longest steps come last, for the fewest faults.
+    """
+    if not lanes:
+        return []
+    first, *others = lanes
+    late = [lane for lane in others if short(lane, m) in LATE]
+    return [
+        (first, trial.QUICK),
+        (first, "smoke"),
+        *((lane, trial.QUICK) for lane in others),
+        (first, "contexts"),
+        *((lane, trial.HAZARDS) for lane in (first, *late)),
+        (first, "full"),
+    ]
 
 
 def measured(m: Matrix) -> list[Lane]:

@@ -57,19 +57,22 @@ def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str] | 
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
-    """Return what is outdated in a summary; empty if it covers nothing but these faults, each in every lane.
+    """Return what is outdated in a summary; empty if it covers nothing but these faults, as a measurement does.
 
-    Faults that it does not cover are :func:`unmeasured`. Peers may have tried a part of the faults.
+    That tries a fault in every lane, unless one finds it. Faults that the summary does not cover are
+    :func:`unmeasured`. Peers may have tried a part of the faults.
     """
     wrong = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
     for fault, rows in made["detail"].items():
+        if _kills(rows, set(made["lanes"])):
+            continue
         wrong += [f"{fault} was not tried by {name}" for name in sorted(set(made["lanes"]) - set(rows))]
     return wrong
 
 
-def tried_by(made: Mapping[str, Any], peer: str) -> list[str]:
-    """Return the faults that a peer looked for."""
-    return [fault for fault, rows in made["detail"].items() if peer in rows]
+def tried_by(made: Mapping[str, Any], name: str) -> list[str]:
+    """Return the faults that a lane or a peer looked for."""
+    return [fault for fault, rows in made["detail"].items() if name in rows]
 
 
 def unmeasured(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:

@@ -13,11 +13,11 @@ NONE = "-"
 
 def totals(made: Mapping[str, Any]) -> Table:
     """Return a row for the whole suite, each lane and each peer."""
-    every, of = made["lanes"], made["faults"]
-    rows = [["the suite, all lanes", f"{made['killed']} of {of}", str(made["false_alarms"]), ""]]
-    for name, t in (*every.items(), *made["peer_totals"].items()):
-        kind, tried = (f"lane `{name}`", of) if name in every else (f"peer `{name}`", len(tried_by(made, name)))
-        rows.append([kind, f"{t['killed']} of {tried}", str(t["false_alarms"]), str(t["cpu_s"])])
+    rows = [["the suite, all lanes", f"{made['killed']} of {made['faults']}", str(made["false_alarms"]), ""]]
+    for name, t in (*made["lanes"].items(), *made["peer_totals"].items()):
+        kind = "lane" if name in made["lanes"] else "peer"
+        killed = f"{t['killed']} of {len(tried_by(made, name))}"
+        rows.append([f"{kind} `{name}`", killed, str(t["false_alarms"]), str(t["cpu_s"])])
     return ["who looks", "faults killed", "false alarms", "CPU s"], rows
 
 

@@ -15,7 +15,7 @@ from tools.kill_rate.reach import Reach
 
 # The trial without any fault: every finding is a false alarm.
 CLEAN = ""
-FIRST = "quick"  # the first stage of every lane
+QUICK = "quick"  # the stage that every lane has
 # The stage that runs hazards in place of cells.
 HAZARDS = "hazards"
 

@@ -20,10 +20,10 @@ from conformance.running.child import tie_to
 from tools.kill_rate.forked import ForkedHunter
 from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.suite_hunter import STAGES, SuiteHunter
-from tools.kill_rate.trial import CLEAN, FIRST, HAZARDS, Hunter, Kills, Part, Trial, TrialFile, fill
+from tools.kill_rate.trial import CLEAN, HAZARDS, QUICK, Hunter, Kills, Part, Trial, TrialFile, fill
 
 CELL_TIMEOUT = 60.0  # as in a run of the suite: a busy machine is slow
-# Of the first stage. Each lane waits there for the fault that hangs, in a scenario, which has five times as long.
+# Of the quick stage. Each lane waits there for the fault that hangs, in a scenario, which has five times as long.
 QUICK_TIMEOUT = 20.0
 HAZARD_TIMEOUT = 60.0
 
@@ -71,7 +71,7 @@ class Planted:
 def use(hunter: str, backend: backends.Capabilities, measure: Callable[[Hunter], int]) -> int:
     """Call ``measure`` with the hunter of this name: a stage of the suite, the hazards, or a peer."""
     if hunter in STAGES:
-        return measure(SuiteHunter(backend, hunter, QUICK_TIMEOUT if hunter == FIRST else CELL_TIMEOUT))
+        return measure(SuiteHunter(backend, hunter, QUICK_TIMEOUT if hunter == QUICK else CELL_TIMEOUT))
     if hunter == HAZARDS:
         return measure(HazardHunter(backend, HAZARD_TIMEOUT))
     peer = importlib.import_module(f"tools.kill_rate.{hunter}")  # a peer's samples take seconds to import
