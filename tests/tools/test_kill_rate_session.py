@@ -92,6 +92,14 @@ def test_other_lanes_look_for_what_the_first_one_has_left(tmp_path: Path, worker
     assert [row[:2] for row in tables.totals(made)[1][1:]] == [["lane `malloc`", "1 of 2"], ["lane `pool`", "0 of 1"]]
 
 
+def test_lanes_in_which_work_is_late_run_all_programs(tmp_path: Path, workers: Workers) -> None:
+    lanes = tuple(lane for lane in measured(MATRIX) if short(lane, MATRIX) in ("malloc", "late"))
+    replace(session(tmp_path, "never"), lanes=lanes).run()
+    assert [stage for stage, fault in workers.told if fault] == [
+        "quick", "smoke", "quick", "contexts", "hazards", "hazards", "scenarios", "full",
+    ]  # fmt: skip
+
+
 def test_a_survivor_is_tried_in_every_step(tmp_path: Path, workers: Workers) -> None:
     made = session(tmp_path, "never").run()
     assert [stage for stage, fault in workers.told if fault] == ["quick", "smoke", "contexts", "hazards", "full"]

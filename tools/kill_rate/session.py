@@ -20,7 +20,7 @@ from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.peers import PEERS, environment_of, lane_of
 from tools.kill_rate.summary import Facts, Hunt, summary
 
-# Environments in which work runs later than it is submitted. The hazards run in them as well.
+# Environments in which work runs later than it is submitted. The hazards and all scenarios run in them as well.
 LATE = ("late", "pool_late", "lazy")
 Step = tuple[Lane, str]  # a stage in a lane
 
@@ -164,6 +164,7 @@ def steps(lanes: Sequence[Lane], m: Matrix) -> list[Step]:
         *((lane, trial.QUICK) for lane in others),
         (first, "contexts"),
         *((lane, trial.HAZARDS) for lane in (first, *late)),
+        *((lane, "scenarios") for lane in late),
         (first, "full"),
     ]
 

@@ -59,6 +59,12 @@ def contexts(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     return plan, order.turns([[cell for cell in cells if cell.layout in CONTEXTS] for cells in of])
 
 
+def scenarios(backend: Capabilities) -> tuple[Plan, list[CellId]]:
+    """Return all scenarios."""
+    plan = _plan(backend, "full")
+    return plan, [*plan.scenarios()]
+
+
 def _one_at_a_time(plan: Plan, route: str) -> list[CellId]:
     return order.turns([order.one_at_a_time(plan.cells(o)) for o in _served_by(plan, route)])
 
@@ -67,7 +73,7 @@ def _plan(backend: Capabilities, tier: str) -> Plan:
     return Plan(backend, Selection(tier=TIERS[tier]), DEFAULT_SEED)
 
 
-STAGES = {"quick": quick, "smoke": smoke, "full": full, "contexts": contexts}
+STAGES = {"quick": quick, "smoke": smoke, "full": full, "contexts": contexts, "scenarios": scenarios}
 
 
 def _served_by(plan: Plan, route: str) -> list[str]:
