@@ -1,9 +1,5 @@
 """Leaks of host memory, which LeakSanitizer finds in the child process.
 
-A search scans the whole process and takes about a second. So it runs after a batch of cells, not after each cell. To
-find the cell of a leak, halves of the batch run again in fresh children. Leaks of a child before its first cell do not
-count.
-
 Python keeps its small objects in memory of its own, which it does not get from malloc. A search looks for pointers
 there as well, as a tensor may be referred to from nowhere else.
 """
@@ -14,7 +10,6 @@ import bisect
 import ctypes
 import gc
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,9 +20,6 @@ from typing import Any
 from conformance.lanes import sanitizers
 from conformance.running import sanitizer_report
 from conformance.running.sanitizer_report import Leak
-from conformance.vocabulary import CellId
-
-SHARE = 0.05  # part of the run's time that searches may take
 
 _SEARCH = "__lsan_do_recoverable_leak_check"
 _REGISTER, _UNREGISTER = "__lsan_register_root_region", "__lsan_unregister_root_region"
@@ -129,40 +121,3 @@ def _by_stack(leaks: Iterable[Leak]) -> list[Lost]:
 
 def _shown(leak: Leak) -> tuple[str, ...]:
     return tuple(map(str, sanitizer_report.shown(leak.stack)))
-
-
-def beyond(lost: Iterable[Lost], baseline: Iterable[Lost]) -> list[Lost]:
-    """What of ``lost`` is more than a process that has run no cell has lost as well."""
-    known = {one.stack: one.objects for one in baseline}
-    return [one for one in lost if one.objects > known.get(one.stack, 0)]
-
-
-class Batch:
-    """The cells that the child has run since the last search. Used in the parent."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self.cells: list[CellId] = []
-        self._now = now
-        self._cost = 0.0  # seconds of the last search
-        self._ended = now()
-
-    def due(self) -> bool:
-        """Return whether a search as long as the last one would stay within its share of the time."""
-        return self._now() - self._ended >= self._cost / SHARE
-
-    def searched(self, cost: float) -> None:
-        """Begin a new batch after a search that took ``cost`` seconds."""
-        self.cells = []
-        self._cost, self._ended = cost, self._now()
-
-
-def culprit(cells: Sequence[CellId], loses: Callable[[Sequence[CellId]], bool]) -> CellId | None:
-    """Return a cell that leaks memory when it runs alone, None if there is none. Uses binary search.
-
-    ``loses`` runs cells in a fresh process and returns whether they leak.
-    """
-    left = list(cells)
-    while len(left) > 1:
-        first, second = left[: len(left) // 2], left[len(left) // 2 :]
-        left = first if loses(first) else second
-    return left[0] if left and loses(left) else None

@@ -14,10 +14,10 @@ from enum import Enum, auto
 from typing import Any
 
 from conformance.records import Gate, Observation, Setting
-from conformance.running import crash_log
 from conformance.running.bring_up import BringUp
 from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
+from conformance.running.crash_log import CrashLog
 from conformance.running.deaths import SECONDS, DeathInquiry
 from conformance.running.endings import (
     End,
@@ -28,18 +28,17 @@ from conformance.running.endings import (
     reference_death,
     told,
     unsound_reference,
-    with_leak,
     with_stack,
 )
 from conformance.running.failures import FailureInquiry
-from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
+from conformance.running.fresh_runs import FreshRuns
+from conformance.running.host_leaks import searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.late_errors import LateErrorInquiry
+from conformance.running.leak_search import LeakSearch
 from conformance.running.protocol import (
-    SEARCH,
     Stretch,
     Work,
-    checks_request,
     kernels_request,
     precede_request,
     reference_request,
@@ -52,12 +51,9 @@ from conformance.vocabulary import CellId, Route, Status
 DEATHS_PER_CELL = 3
 # How many times as long as a cell of an op a scenario may take: some start processes, which load torch.
 SCENARIO_TIMES = 5
-SEARCH_TIMEOUT = 120  # seconds that a search for leaks may take, in addition to the timeout of a cell
 # Fresh processes in which the CPU side must survive alone before a death is blamed on the device. A kernel of CPU that
 # damages the heap may die of that then, or later, on the device side, or not at all.
 REFERENCES = 5
-# Seconds for a crash whose stack is printed: the printing may hang where the heap is damaged.
-STACK_TIMEOUT = 20.0
 
 # Where, as a rule, a kernel of CPU runs on the device's side too. It reads past its arguments there as well, and what
 # lies there follows from what the process ran before.
@@ -88,11 +84,11 @@ class Runner:
         self._children = children or Forking(work)
         self._child: Child | None = None
         self._lived: list[tuple[Stretch, float]] = []  # what the child has run, with the seconds of each
-        self._batch = Batch() if searchable() else None
-        self._baseline: list[Lost] | None = None  # leaks of a child before its first cell, once known
+        self._leaks = LeakSearch(self._fresh, self._limit) if searchable() else None
+        self._alone = FreshRuns(self._fresh, self._limit)
         self._without: tuple[str, ...] = ()
         self._subnormals: tuple[str, ...] = ()
-        self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
+        self._inquiry = DeathInquiry(self._alone.dies, self._case_by_case, inquiry_s)
         self._failures = FailureInquiry(self._case_by_case, failures_s) if failures_s and not setting else None
         self._setting = setting
         self._late_errors = LateErrorInquiry()
@@ -100,7 +96,7 @@ class Runner:
     @property
     def searches(self) -> bool:
         """Whether this runner searches host memory for leaks, with LeakSanitizer."""
-        return self._batch is not None
+        return self._leaks is not None
 
     def observe(self, cell: CellId) -> Observation:
         """Run every case of a cell. A death is attributed to its case, and the remaining cases still run.
@@ -109,12 +105,13 @@ class Runner:
         """
         observed = self._in_setting(cell, self._setting) if self._setting else self._observe(cell)
         observation = self._with_kernels(observed)
-        if self._batch is None:
+        if self._leaks is None or self._child is None:
             return observation
-        if self._child is None:
-            return observation
-        self._batch.cells.append(cell)
-        return self.searched(observation) if self._batch.due() else observation
+        return self.searched(observation) if self._leaks.is_due_after(cell) else observation
+
+    def searched(self, observation: Observation) -> Observation:
+        """Return the observation of the last cell, with the leaks of all cells since the previous search."""
+        return self._leaks.searched(observation, self._child) if self._leaks and self._child else observation
 
     def _in_setting(self, cell: CellId, setting: Setting) -> Observation:
         """Run a cell in fresh processes after the cases of a setting, until it fails or there were enough runs."""
@@ -233,12 +230,8 @@ class Runner:
         if not self._late_errors.suspects(observation, reply["late"], ids[ran.first]):
             return observation
         self._drop()  # some devices raise an error again until their process ends
-        child = self._fresh()
-        try:
-            settled = child.ask(ran.request(settled=True), self._limit(ran.cell))
-        finally:
-            child.close()
-        found = Observation.from_json(settled["observation"]) if isinstance(settled, dict) else None
+        settled = self._alone.reply(ran, settled=True)
+        found = Observation.from_json(settled["observation"]) if settled else None
         return self._late_errors.charged(observation, reply["late"], found, ids[(ran.stop or len(ids)) - 1])
 
     def _repeated(self, observation: Observation, first: int, wall: int) -> Observation:
@@ -250,26 +243,10 @@ class Runner:
         index = self._work.case_ids(cell).index(failure.case)
         before = [*self._lived, *([(Stretch(cell, first, index), wall / 1e9)] if index > first else [])]
         case, signature = Stretch(cell, index, index + 1), (cell.overload, check)
-        found = self._failures.of(signature, lambda order: self._differs(order, check), case, before)
+        found = self._failures.of(signature, lambda order: self._alone.differs(order, check), case, before)
         record = found.record(tuple(map(self._name, found.after)))
         told = tuple(replace(f, repetition=record) if f is failure else f for f in observation.failures)
         return replace(observation, failures=told)
-
-    def _differs(self, order: Sequence[Stretch], check: str) -> bool:
-        """Return whether a fresh process that runs these stretches in order fails a check in the last one."""
-        child = self._fresh()
-        *before, case = order
-        checks: Sequence[str] = ()
-        requests = [*(stretch.request() for stretch in before), checks_request(case.cell, case.first)]
-        try:
-            for request in requests:
-                reply = child.ask(request, self._limit(case.cell))
-                if not isinstance(reply, dict):
-                    return False
-                checks = reply.get("checks", ())
-        finally:
-            child.close()
-        return check in checks
 
     def _after_death(self, cell: CellId, first: int, how: ChildDeath | Hang, wall: int) -> tuple[Observation, int]:
         lived = self._lived
@@ -294,7 +271,7 @@ class Runner:
                 return self._with_earlier(ended, Stretch(cell, first, index), wall), index + 1
             observation = told(observation, finding, self._name(finding.after))
             case = Stretch(cell, index, index + 1)
-            said = self._inquiry.stack(finding, case, self._said, crash_log.CrashLog(""))
+            said = self._inquiry.stack(finding, case, self._alone.crash, CrashLog(""))
             observation = with_stack(observation, said.stack, self._work.operators(said.calls))
         return observation, index + 1
 
@@ -305,35 +282,19 @@ class Runner:
         """
         if ran.first == ran.stop:
             return death
-        child = self._fresh()
-        try:
-            reply = child.ask(ran.request(), self._limit(ran.cell))
-        finally:
-            child.close()
-        if not isinstance(reply, dict):
+        reply = self._alone.reply(ran)
+        if reply is None:
             return death
         earlier = self._repeated(self._charged(reply, ran), ran.first, wall)
         return merge([earlier, replace(death, cases=1)], left=0)
-
-    def _said(self, order: Sequence[Stretch]) -> crash_log.CrashLog:
-        """Run these stretches in a fresh process, and return what it says, with its native stack, if it dies."""
-        child = self._fresh()
-        try:
-            for stretch in order:
-                reply = child.ask(stretch.request(stacks=True), min(self._timeout, STACK_TIMEOUT))
-                if not isinstance(reply, dict):
-                    return crash_log.parse(reply.log)
-        finally:
-            child.kill()
-        return crash_log.CrashLog("")
 
     def _drop(self) -> None:
         if self._child:
             self._child.close()
             self._child = None
         self._lived = []
-        if self._batch:
-            self._batch.cells = []  # what ran in a child that is gone cannot be searched
+        if self._leaks:
+            self._leaks.forget()
 
     def _reference(self, cell: CellId, index: int, tries: int) -> _Reference:
         """Return what the CPU side of a case does alone in fresh children. If it dies, that is not the device's fault.
@@ -353,54 +314,6 @@ class Runner:
             else:
                 self._child = child  # it has only run the CPU side, so it can run the next case
         return found
-
-    def _dies(self, order: Sequence[Stretch]) -> bool:
-        """Return whether a fresh process that runs these stretches in order dies in the last one."""
-        child = self._fresh()
-        try:
-            replies = (child.ask(stretch.request(), self._limit(stretch.cell)) for stretch in order)
-            last = next(((i, r) for i, r in enumerate(replies, 1) if not isinstance(r, dict)), None)
-        finally:
-            child.close()
-        return last is not None and last[0] == len(order) and isinstance(last[1], ChildDeath) and not broken(last[1])
-
-    def searched(self, observation: Observation) -> Observation:
-        """Return the observation of the last cell, with the leaks of all cells since the previous search."""
-        batch = self._batch
-        if batch is None or self._child is None or not batch.cells:
-            return observation
-        cells, started = batch.cells, time.monotonic()
-        lost = self._lost(self._child)
-        batch.searched(time.monotonic() - started)
-        if not lost:
-            return observation
-        return with_leak(observation, lost, cells, culprit(cells, self._loses))
-
-    def _lost(self, child: Child) -> list[Lost]:
-        """Return the leaks of a child since its last search, without those before its first cell."""
-        found = self._found(child)
-        if found and self._baseline is None:
-            idle = self._fresh()
-            self._baseline = self._found(idle)
-            idle.close()
-        return beyond(found, self._baseline or ())
-
-    def _found(self, child: Child) -> list[Lost]:
-        reply = child.ask(SEARCH, self._timeout + SEARCH_TIMEOUT)
-        if isinstance(reply, dict):
-            return [Lost(**{**one, "at": tuple(one["at"])}) for one in reply["lost"]]
-        return [Lost("", 1, trouble=reply.log or "it said nothing")]
-
-    def _loses(self, cells: Sequence[CellId]) -> bool:
-        """Return whether these cells leak memory again in a fresh child."""
-        child = self._fresh()
-        try:
-            for cell in cells:
-                if not isinstance(child.ask(Stretch(cell).request(), self._limit(cell)), dict):
-                    return False
-            return bool(self._lost(child))
-        finally:
-            child.close()
 
     def _case_by_case(self, stretch: Stretch) -> list[Stretch]:
         stop = stretch.stop if stretch.stop is not None else len(self._work.case_ids(stretch.cell))

@@ -1,4 +1,4 @@
-"""Leaks of host memory: when a search runs, the cell that is blamed, and the leaks of a library."""
+"""Leaks of host memory: those of a library, and the memory of Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,46 +15,11 @@ import pytest
 from conformance.explain import describe
 from conformance.lanes import sanitizers
 from conformance.records import CaseFailure
-from conformance.running.host_leaks import Batch, culprit, mappings_of
+from conformance.running.host_leaks import mappings_of
 from conformance.vocabulary import CellId
 
 ROOT = Path(__file__).parents[2]
 CELLS = [CellId("masking", "masked_fill_.Scalar", "float32", layout) for layout in ("a", "b", "c", "d", "e")]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_leak_searches_keep_to_a_share_of_the_time() -> None:
-    clock = Clock()
-    batch = Batch(clock)
-    assert batch.due()
-    batch.searched(2.0)
-    clock.now = 39.0
-    assert not batch.due()
-    clock.now = 40.0
-    assert batch.due()
-
-
-@pytest.mark.parametrize("guilty", CELLS)
-def test_the_leaking_cell_of_a_batch_is_found_by_bisection(guilty: CellId) -> None:
-    tried = []
-
-    def loses(cells: Sequence[CellId]) -> bool:
-        tried.append(len(cells))
-        return guilty in cells
-
-    assert culprit(CELLS, loses) == guilty
-    assert len(tried) <= 4
-
-
-def test_a_leak_that_does_not_repeat_is_blamed_on_no_cell() -> None:
-    assert culprit(CELLS, lambda _: False) is None
 
 
 LIBRARY = """
