@@ -161,8 +161,8 @@ def steps(lanes: Sequence[Lane], m: Matrix) -> list[Step]:
     return [
         (first, trial.QUICK),
         (first, "smoke"),
-        *((lane, trial.QUICK) for lane in others),
         (first, "contexts"),
+        *((lane, trial.QUICK) for lane in others),
         *((lane, trial.HAZARDS) for lane in (first, *late)),
         *((lane, "scenarios") for lane in late),
         (first, "full"),
