@@ -1,6 +1,6 @@
-"""The arguments of a case on CPU, changed for one of the questions whether CPU's result is worth comparing with.
+"""Altered arguments of a case on CPU, for the tests whether CPU's result can serve as a reference.
 
-They lie elsewhere in memory with the same values, or some of their values are others.
+They hold the same values elsewhere in memory, or some of their values differ.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from conformance.judging.views import over
 from conformance.layouts import AS_STRIDED
 from conformance.plan.case import Case
 
-# Bytes behind a storage that has room, more than its arguments would take if they were dense.
+# Bytes of room beyond those that a kernel reaches if it takes the tensor for dense or evenly spaced.
 MARGIN = 256
-ROOM = 0xA5  # each byte behind a storage, where writing there is to be seen
+ROOM = 0xA5  # each byte of the room in a trial that detects writes to it
 
-#: Layouts whose written arguments have room in a trial: several indices for one element, and strides in any order.
+#: Layouts whose written arguments get room in a trial: several indices share an element, or strides have any order.
 UNUSUAL = frozenset({"expanded", AS_STRIDED})
 MOST_ROOM = 1 << 20  # bytes
 
-Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what lies behind a tensor of this dtype
+Filler = Callable[[int, torch.dtype], torch.Tensor]  # (count, dtype) -> bytes to put behind a tensor of the dtype
 
 
 def roomy(twins: Sides, case: Case, *, usual: bool = False) -> Side:
-    """Return the arguments of ``case`` on CPU, with room behind each that the op writes and that lies in no usual way.
+    """Return the arguments of ``case`` on CPU, with room behind each written argument in one of the `UNUSUAL` layouts.
 
-    A kernel that takes it for dense, or for evenly spaced, writes there, and damages nothing. Such a storage cannot
-    be resized. ``usual``: room also behind the written arguments that lie in usual ways.
+    A kernel that takes such an argument for dense or evenly spaced writes to the room and damages nothing else. A
+    storage with room cannot be resized. ``usual``: add room behind the written arguments in all other layouts, too.
     """
     side = twins.side(case, CPU)
     return _with_room(case, side, lambda a: a.slot.written and (usual or a.placement.layout in UNUSUAL), _margin)
 
 
 def surrounded(twins: Sides, case: Case, value: float, *, finite: bool = False) -> Side:
-    """Return the arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
+    """Return the arguments of ``case`` on CPU, with ``value`` repeated behind the storage of each that has values.
 
-    NaN is 1 in a dtype that has none. A kernel that takes an argument for dense, or for larger than it is, reads
-    there, and a call with another ``value`` gives other results. Such a storage cannot be resized. ``finite``: with 1
-    in place of infinities and NaN in the storages, which may hide in the results what else was read.
+    In a dtype without NaN, NaN becomes 1. A kernel that takes an argument for dense, or for larger than it is, reads
+    these bytes, and its results then depend on ``value``. A storage with such bytes cannot be resized. ``finite``:
+    replace infinities and NaN in the storages by 1, because in the results they may hide that other bytes were read.
     """
     side = twins.side(case, CPU)
     if finite:
@@ -68,7 +68,7 @@ def dense(
 
 
 def zeroed(twins: Sides, case: Case) -> Side:
-    """Return the arguments of ``case`` on CPU, with zeros in those that the op writes and that have no value before."""
+    """Return the arguments of ``case`` on CPU, with zeros in the written arguments without a value before."""
     side = twins.side(case, CPU)
     for a in side.arguments:
         if a.slot.written and not a.slot.pool:
@@ -77,16 +77,16 @@ def zeroed(twins: Sides, case: Case) -> Side:
 
 
 def quieted(twins: Sides, case: Case) -> Side | None:
-    """Return the arguments of ``case`` on CPU with quiet NaN in place of signalling ones; None where it has none."""
+    """Return the arguments of ``case`` on CPU with its signalling NaN made quiet; None if it has none."""
     side = twins.side(case, CPU)
     found = [make_quiet(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
     return side if any(found) else None
 
 
 def flushed(twins: Sides, case: Case, kept: Collection[torch.dtype] = ()) -> Side | None:
-    """Return the arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none.
+    """Return the arguments of ``case`` on CPU with zeros in place of subnormal numbers; None if it has none.
 
-    Those of the real dtypes ``kept`` stay.
+    The subnormal numbers of the real dtypes ``kept`` stay.
     """
     side = twins.side(case, CPU)
     may_be = (a for a in side.arguments if a.slot.pool and real(a.tensor.dtype) not in kept)
@@ -104,22 +104,22 @@ def spaced(twins: Sides, case: Case) -> Side:
 
 
 class DenseTwins:
-    """Makes dense arguments on CPU, for the references of a case in which CPU ignores strides."""
+    """Sides with dense arguments on CPU, for the further references of a case in which CPU ignores strides."""
 
     def __init__(self, twins: Sides) -> None:
         self._twins = twins
 
     def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
-        """Return the arguments of a case. ``device``: CPU."""
+        """Return the dense arguments of a case. ``device`` must be CPU."""
         assert device == CPU
         return dense(self._twins, case, dtypes=dtypes)
 
 
 def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler: Filler) -> Side:
-    """Return the side with some arguments' storages moved to where more memory follows; what was shared stays so."""
+    """Return ``side`` with the storages that ``which`` selects moved to larger buffers. Shared storages stay shared."""
     bases: dict[int, torch.Tensor] = {}
     tensors: dict[int, torch.Tensor] = {}
-    old = [(a.base, a.tensor) for a in side.arguments]  # alive until the end, so that no id is given twice
+    old = [(a.base, a.tensor) for a in side.arguments]  # kept alive until the end, so that no id is reused
     for a, (base, tensor) in zip(side.arguments, old, strict=True):
         if not which(a) or not base.numel():
             continue
@@ -133,9 +133,10 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
 
 
 def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the same bytes, all that the storage knows of; and those behind it.
+    """Return a copy of ``base``, and the bytes that follow the copy in memory, behind the end of its storage.
 
-    They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced by any of its strides.
+    These bytes suffice for a kernel that takes ``tensor`` for dense, or its matrices for evenly spaced by any of its
+    strides, as far as :data:`MOST_ROOM` allows.
     """
     matrices = tensor.shape[:-2].numel()
     apart = max(base.numel(), max(tensor.stride(), default=0) * tensor.element_size())
@@ -146,7 +147,7 @@ def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[to
 
 
 def _margin(count: int, _: torch.dtype) -> torch.Tensor:
-    """Return bytes that show whether somebody writes there."""
+    """Return ``count`` bytes in which a write is visible."""
     return torch.full((count,), ROOM, dtype=torch.uint8)
 
 

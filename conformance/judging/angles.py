@@ -1,8 +1,9 @@
-"""Eigenvectors and singular vectors, which are right up to phase: how far one may be from CPU's. Pure, on CPU tensors.
+"""The distance of eigenvectors and singular vectors, which are right up to phase, from CPU's. Pure, on CPU tensors.
 
 Source of the bound: Davis and Kahan, "The rotation of eigenvectors by a perturbation" (1970), and Wedin's theorem for
-singular vectors. A stable algorithm returns the vectors of a matrix that differs by a few units in the last place of
-its norm. That turns a vector by at most this error over the distance of its value to the nearest other one.
+singular vectors. A stable algorithm returns the vectors of a matrix that differs from the given matrix by a few units
+in the last place of the norm. This turns a vector by at most this error divided by the distance between the vector's
+eigenvalue or singular value and the nearest other value.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ UNITS = 64.0
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """The vector at ``index`` (of the batch, then the vector's) of a result is further from CPU's than allowed."""
+    """A vector of a result that is further from CPU's than allowed. ``index``: of the batch, then of the vector."""
 
     result: int
     index: list[int]
@@ -34,10 +35,11 @@ class Turned:
 
 
 def turned(facts: OpFacts, expected: Sequence[Any], actual: Sequence[Any]) -> Turned | None:
-    """Return the first vector that is too far from CPU's; distances are relative to the length of CPU's vector.
+    """Return the first vector that is too far from CPU's. Distances are relative to the length of CPU's vector.
 
-    ``expected`` and ``actual`` are the results of CPU and of the device, right up to phase each. A vector whose value
-    is next to another one may be any of a plane, and counts only up to phase; :func:`_allowed` is large there.
+    ``expected`` and ``actual`` are the results of CPU and of the device, each right up to phase. Phases do not count.
+    If the value of a vector is close to another value, every vector of a plane is right; :func:`_allowed` is large
+    there.
     """
     at = facts.singular_values if facts.eigenvalues is None else facts.eigenvalues
     if at is None or not are_alike(expected, actual):

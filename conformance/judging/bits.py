@@ -1,4 +1,4 @@
-"""Tensors bit for bit: equal elements, and NaN that were moved. CPU tensors in, answers out."""
+"""Tensors as bits: equality, and NaN, infinities and subnormal numbers by their bits. For tensors on CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 # An integer dtype of the same width, to compare bits (NaN payloads and the sign of zero included).
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
-# The bit that says if a NaN is quiet: the first of the fraction.
+# The bit that is set in a quiet NaN: the first bit of the fraction.
 _QUIET = {torch.float64: 1 << 51, torch.float32: 1 << 22, torch.float16: 1 << 9, torch.bfloat16: 1 << 6}
 
 
@@ -29,7 +29,7 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Bit equality of two CPU tensors of one dtype and shape."""
+    """Return whether two CPU tensors of one dtype and shape have equal bits."""
     return bool(torch.equal(bits(a), bits(b)))
 
 
@@ -45,9 +45,9 @@ def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def make_quiet(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Make the signalling NaN of ``dtype`` quiet in a buffer of bytes. Return whether it had any.
+    """Make the signalling NaN of ``dtype`` quiet in a buffer of bytes. Return whether there were any.
 
-    Buffers of complex numbers and of bytes have none.
+    Return False for a dtype that is complex, integral or of 8 bits, and leave the buffer as it is.
     """
     if dtype not in _QUIET:
         return False
@@ -58,14 +58,14 @@ def make_quiet(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def make_finite(buffer: torch.Tensor, dtype: torch.dtype) -> None:
-    """Make infinities and NaN of a floating or complex ``dtype`` 1 in a buffer of bytes, but for those of 8 bits."""
+    """Replace infinities and NaN of a floating or complex ``dtype`` above 8 bits by 1 in a buffer of bytes."""
     if (dtype.is_floating_point or dtype.is_complex) and dtype.itemsize > 1:
         numbers = buffer.view(dtype.to_real())
         numbers[~numbers.isfinite()] = 1
 
 
 def flush(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Make the subnormal numbers of ``dtype`` zeros of their sign in a buffer of bytes. Return whether it had any."""
+    """Replace the subnormal numbers of ``dtype`` in a buffer by zeros of their sign. Return whether there were any."""
     if not (dtype.is_floating_point or dtype.is_complex) or dtype.itemsize == 1:
         return False
     numbers = real(buffer.view(dtype))
@@ -77,8 +77,8 @@ def flush(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
 def altered(expected: torch.Tensor, actual: torch.Tensor, sources: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return elementwise whether CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
 
-    That is a quiet one, or one that none of them has. Arithmetic makes a signalling NaN quiet, so CPU moved this one.
-    Of complex numbers and bytes no element is.
+    The device's NaN is quiet then, or none of the sources has it. Arithmetic makes a signalling NaN quiet, so CPU
+    moved this NaN. All elements are False for a dtype that is complex, integral or of 8 bits.
     """
     none = torch.zeros(expected.shape, dtype=torch.bool)
     if expected.dtype.is_complex or expected.element_size() == 1 or not expected.dtype.is_floating_point:

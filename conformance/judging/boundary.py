@@ -18,10 +18,11 @@ class _OutOfTimeError(Exception):
 
 
 def search(fails: Fails, size: int, in_time: Callable[[], bool] = lambda: True) -> Boundary | None:
-    """Return the smallest size that fails, and the rule, of a case that fails at ``size``.
+    """Return the smallest failing size, and the rule of the failing sizes, for a case that fails at ``size``.
 
-    The smallest is exact if all larger sizes fail, or if the sizes fail by their remainder. Makes about a hundred calls
-    of ``fails``, and none once ``in_time`` is false: then there is no rule, or, before the smallest is known, None.
+    The smallest size is exact if all larger sizes fail, or if failure depends on the remainder of the size. Calls
+    ``fails`` about a hundred times, and never after ``in_time`` returned False: then the result has no rule, or is
+    None if the smallest size is not known yet.
     """
     tried: dict[int, bool] = {size: True}
 
@@ -48,9 +49,9 @@ def search(fails: Fails, size: int, in_time: Callable[[], bool] = lambda: True) 
 
 
 def _smallest(fails: Fails, size: int) -> int:
-    """Return the first failing power of two, or size after one, halved towards the size that passed before it.
+    """Return the smallest failing size, by bisection below the first failing power of two, or power of two plus one.
 
-    A fault in what is left of a tile does not show at a power of two.
+    The sizes plus one are tried because a fault in the remainder of a tile does not show at a power of two.
     """
     low, high = 0, size
     for n in (n for k in range(size.bit_length()) for n in (1 << k, (1 << k) + 1)):
@@ -65,7 +66,7 @@ def _smallest(fails: Fails, size: int) -> int:
 
 
 def _rule(above: dict[int, bool]) -> tuple[int, bool]:
-    """Return the modulus that decides, and whether multiples of it fail; (0, False) if there is none."""
+    """Return the modulus that decides which sizes fail, and whether its multiples do; (0, False) if there is none."""
     if all(above.values()):
         return 0, False
     for modulus in _MODULI:

@@ -1,6 +1,7 @@
 """The bring-up gate: the primitives that comparisons need, tried before anything else is judged.
 
-Without the first two no cell can be judged. If another one is broken, only the cells that need it are not reached.
+No cell can be judged without a primitive that all comparisons need. If another primitive is broken, only the cells
+that need it are not reached.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def fill(backend: Capabilities) -> None:
     try:
         element = torch.ones(1, device=backend.device)
     except NotImplementedError:
-        return  # its cells say so
+        return  # the cells of the op report this
     assert element.cpu().item() == 1, f"memory filled with 1 holds {element.cpu().item()}"
     del element
     for damage in backend.verify_memory():
@@ -119,13 +120,13 @@ def count_memory(backend: Capabilities) -> None:
 
 
 def _check_counts(backend: Capabilities) -> None:
-    """The memory in use is given as numbers."""
+    """Assert that the backend gives the memory in use as integers."""
     for name, live in zip(("live_blocks", "live_bytes"), backend.live_memory(), strict=True):
         assert isinstance(live, int), f"memory_stats gave {live!r} {name}, expected a number"
 
 
 def _check_fill(backend: Capabilities) -> None:
-    """Fresh memory holds what the adapter is told to fill it with."""
+    """Assert that fresh memory holds the byte with which the adapter was asked to fill it."""
     with backend.fresh_memory(0xA5):
         fresh = torch.empty(64, dtype=torch.uint8, device=backend.device).cpu()
     filled = "fill_fresh" in backend.missing or bool((fresh == 0xA5).all())
@@ -184,7 +185,7 @@ def _copies_of(name: str) -> Callable[[Capabilities], None]:
             sent = _elements(dtype)
         try:
             back = sent.to(backend.device).cpu()
-        except Exception:  # noqa: BLE001  # a device without the dtype: its cells say so
+        except Exception:  # noqa: BLE001  # the device lacks the dtype, which its cells report
             return
         assert back.dtype == dtype, f"elements of {name} came back as {back.dtype}"
         same = bits.same_exactly(sent, back)
@@ -197,14 +198,14 @@ def _copies_of(name: str) -> Callable[[Capabilities], None]:
 
 
 def _elements(dtype: torch.dtype) -> torch.Tensor:
-    """Return elements of a dtype, which are all different unless it is bool. Complex ones have two different parts."""
+    """Return elements of a dtype, all different unless it is bool. The two parts of a complex element differ."""
     if dtype is torch.bool:
         return torch.tensor([True, False, False, True])
     values = torch.tensor([1.0, 2.0, 4.0, 8.0])
     return torch.complex(values, values * -0.5).to(dtype) if dtype.is_complex else values.to(dtype)
 
 
-# Whether a cell with a route needs a primitive, where these primitives are broken.
+# (cell, route, broken primitives) -> whether the cell needs the primitive.
 Needs = Callable[[CellId, str, Collection[str]], bool]
 
 
@@ -224,7 +225,7 @@ def _no_cell(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa
     return False
 
 
-# Ops that copy or resolve: they are judged even if all others cannot be, because they are the cause.
+# Ops that copy or resolve. They are judged even if all other ops cannot be, because they are the cause.
 _COPYING = frozenset({
     "clone", "copy_", "_to_copy", "_conj", "_conj_physical", "conj_physical", "conj_physical_", "resolve_conj",
     "resolve_neg", "_neg_view", "contiguous", "_copy_from",
@@ -232,22 +233,22 @@ _COPYING = frozenset({
 
 
 def copies(cell: CellId) -> bool:
-    """Whether a cell's op copies or resolves."""
+    """Return whether a cell's op copies or resolves."""
     return cell.operator in _COPYING
 
 
 def _in_layout(layout: str) -> Needs:
-    """Cells in this layout, except those of ops that copy."""
+    """Return the rule that cells in this layout need a primitive, except those of ops that copy."""
     return lambda cell, *_: cell.layout == layout and not copies(cell)
 
 
 def _of_dtype(dtype: str) -> Needs:
-    """Cells of this dtype, except those of ops that copy."""
+    """Return the rule that cells of this dtype need a primitive, except those of ops that copy."""
     return lambda cell, *_: cell.dtype == dtype and not copies(cell)
 
 
 def _as_strided(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa: ARG001
-    """Cells with an argument that no view, permute or expand makes. Programs make their own tensors."""
+    """Return whether view, permute and expand cannot make the arguments of a cell. Scenarios make their own tensors."""
     layout = "contiguous" if cell.layout in CONTEXTS else GENERATED.get(cell.layout, ("", cell.layout))[1]
     return not cell.is_scenario and layout not in views.MADE_BY_OPS
 
@@ -257,7 +258,7 @@ def _instead_of_as_strided(*layouts: str) -> Needs:
 
 
 def _copy_expanded(cell: CellId, route: str, broken: Collection[str]) -> bool:
-    """A native kernel reads an expanded argument itself; the fallback and composites copy it."""
+    """Return whether a cell copies an expanded argument. A native kernel reads it, others copy it."""
     return route != Route.NATIVE and _in_layout("expanded")(cell, route, broken)
 
 
@@ -283,14 +284,14 @@ GATE: tuple[Primitive, ...] = (
 
 
 def names() -> list[str]:
-    """Return the primitives, each with what it is to do, in the order in which they are tried."""
+    """Return the name and the requirement of each primitive, in the order in which they are tried."""
     return [f"{primitive.name} ({(primitive.run.__doc__ or '').strip().rstrip('.')})" for primitive in GATE]
 
 
 def blocks(backend: Capabilities, index: int) -> bool:
-    """Whether no cell can be judged without the primitive."""
+    """Return whether no cell can be judged without primitive ``index``."""
     if GATE[index].run is adapter:
-        return not backend.bare  # what torch's own modules answer can be done without
+        return not backend.bare  # a bare device is judged even if torch's modules answer wrongly
     return GATE[index].needs is None
 
 
@@ -325,7 +326,7 @@ def needed_by_each(cell: CellId, cases: Callable[[CellId], Iterable[Case]], brok
 
 
 def without(backend: Capabilities, broken: Iterable[str]) -> None:
-    """From now on, do without these primitives in this process."""
+    """Stop using these primitives in this process."""
     names = frozenset(broken)
     views.do_without(names)
     BROKEN_PRIMITIVES[backend.kind] = names
@@ -334,7 +335,7 @@ def without(backend: Capabilities, broken: Iterable[str]) -> None:
 
 
 def failing(backend: Capabilities, index: int) -> str:
-    """What is wrong with a primitive; "" when it holds. To be run where a crash can be survived."""
+    """Return the error of primitive ``index``, "" if it works. Run this in a process that may crash."""
     try:
         GATE[index].run(backend)
     except Exception as e:  # noqa: BLE001  # whatever a broken primitive raises is the finding
@@ -343,6 +344,6 @@ def failing(backend: Capabilities, index: int) -> str:
 
 
 def _said(e: Exception) -> str:
-    """Return the first line of what an exception says, and its type unless the gate itself raised it."""
+    """Return the first line of an exception's message, with the exception's type unless the gate itself raised it."""
     is_own = type(e) is AssertionError
     return (first_line(str(e)) if is_own else "") or error_line(e)

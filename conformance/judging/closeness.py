@@ -1,4 +1,4 @@
-"""How far a native result may be from the float64 one: elementwise, which elements are beyond their bound. Pure."""
+"""The bound on the distance of a native result from the float64 result, and the elements beyond it. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 from conformance.judging import facts
 from conformance.judging.bits import same_exactly
 
-# A result is well-conditioned if half a unit in the last place of the arguments moves it by at most so many half units
-# of its own: a product of two does.
+# A result is well-conditioned if half a unit in the last place of the arguments moves it by at most this many half
+# units of its own. A product of two numbers is.
 WELL_CONDITIONED = 2.0
 
-# A componentwise bound takes the largest element of a result for at most so many times an element. Where that does not
-# suffice, it is asked how far rounding moves the element, which takes many calls.
+# A componentwise bound counts the largest element of a result as at most this many times an element. For an element
+# beyond that bound, the effect of rounding on the element is measured, which takes many calls.
 NEIGHBOURS = 2.0**10
 
-# Dtypes that have no wider one to compute a reference in.
+# Dtypes without a wider dtype to compute a reference in.
 _WIDEST = (torch.float64, torch.complex128)
 
 # Returns a number for each element of a widened reference.
@@ -31,7 +31,7 @@ Another = Callable[[], "torch.Tensor | None"]
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """What is asked about a result of which an element is beyond its bound. None: it is not asked."""
+    """The further references for a result with an element beyond its bound. None: the reference is not used."""
 
     spread: OfEach | None = None  # how far rounding of the arguments alone moves each element, see conditioning.py
     own: OfEach | None = None  # how far CPU is from the float64 result for nearby arguments
@@ -44,27 +44,30 @@ NOTHING_FURTHER = Further()
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """How far a native result may be from the float64 one.
+    """The bound on the distance of a native result from the float64 result.
 
-    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
-    element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
-    over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
-    never less than ``magnitude``, which may be one number for each element.
+    Bound per element: ``multiple`` × (CPU's own distance) + ``ulps`` × eps(``dtype``) × scale. The scale is the
+    element's own magnitude. If the result ``accumulates``, the scale is the largest magnitude in the result × the
+    growth of rounding errors over ``terms``: the square root of their number, or less for small floats, which have to
+    be summed in float32, as CPU does. The scale is never less than ``magnitude``, which may be one number for each
+    element.
 
-    A small float is to be computed in float32 and rounded in a few ``steps``. It may be off by at most so many units
-    in the last place of its own magnitude, and what comes from other elements is relative to eps(float32).
+    A small float has to be computed in float32 and rounded in a few ``steps``. It may be off by at most this many
+    units in the last place of its own magnitude. The errors that come from other elements are relative to
+    eps(float32).
 
     The errors of some algorithms, such as fast Fourier transforms, are relative to the largest element over all
-    dimensions from ``first_dim`` on, such as the two of each matrix. A sum has no such excuse: its bound is
-    *componentwise* (Higham, "Accuracy and Stability of Numerical Algorithms", 2002). The largest element then counts as
-    at most :data:`NEIGHBOURS` times the element's own, unless its spread is not known.
+    dimensions from ``first_dim`` on, such as the two of each matrix. The bound of a sum is *componentwise* instead
+    (Higham, "Accuracy and Stability of Numerical Algorithms", 2002): the largest element counts as at most
+    :data:`NEIGHBOURS` times the element's own magnitude, unless the element's spread is unknown.
 
-    CPU's distance for *nearby* arguments is what half a unit of what is computed on the way makes of a result. The
-    first part of the bound is at least 2 x ``ulps`` of these.
+    CPU's distance for *nearby* arguments shows the effect of rounding an intermediate number by half a unit. The
+    first part of the bound is at least 2 × ``ulps``, and at least ``multiple``, times this distance.
 
-    Of an ill-conditioned element, which rounding of the arguments moves by its *spread* (conditioning.py), scale is at
-    least (magnitude + excess) x what rounding adds up to. The excess is 2 x spread / eps, the magnitude whose half unit
-    in the last place is the spread, beyond that of a well-conditioned element.
+    The *spread* of an element (conditioning.py) is how far rounding of the arguments moves it. For an ill-conditioned
+    element, the scale is at least (magnitude + excess) × the growth of rounding errors. 2 × spread / eps is the
+    magnitude whose half unit in the last place is the spread; the excess is the part of it beyond that of a
+    well-conditioned element.
     """
 
     multiple: float = 4.0
@@ -72,16 +75,16 @@ class Closeness:
     accumulates: bool = False
     terms: int = 1
     componentwise: bool = False
-    magnitude: float | torch.Tensor = 0.0  # of what the result is a small difference of
-    dtype: torch.dtype | None = None  # what is computed in; None is the result's own
-    subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
+    magnitude: float | torch.Tensor = 0.0  # of the numbers whose small difference the result is
+    dtype: torch.dtype | None = None  # the dtype of the computation; None: the result's own
+    subnormals: bool = False  # the device keeps subnormal numbers; else the bound includes their whole range
     narrow: bool = False  # terms may be added up in the result's own dtype, a small float, if CPU does so
     first_dim: int = 0  # the first dimension over which the largest element is taken
-    steps: float = 0.0  # a small float is rounded so often at most, and computed in float32; 0: in its own dtype
-    signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
+    steps: float = 0.0  # a small float is computed in float32, rounded at most this often; 0: in its own dtype
+    signed_zeros: bool = False  # a zero must have the sign of CPU's zero, if the float64 result has it too
 
     def least(self, dtype: torch.dtype) -> float:
-        """Return what is allowed however small a result is."""
+        """Return the distance that is allowed for every result, however small."""
         info = torch.finfo(dtype)
         return self.ulps * float(info.tiny * info.eps if self.subnormals else info.tiny)
 
@@ -90,7 +93,7 @@ class Closeness:
         return min(eps, torch.finfo(torch.float32).eps) if self.steps else eps
 
     def unit(self, eps: float) -> float:
-        """Return the part of its own magnitude that an element may be off by."""
+        """Return the allowed error of an element, relative to its own magnitude."""
         return eps * (min(self.ulps, self.steps) if self.inside(eps) < eps else self.ulps)
 
 
@@ -101,10 +104,10 @@ def beyond(
     closeness: Closeness,
     further: Further = NOTHING_FURTHER,
 ) -> torch.Tensor:
-    """Return elementwise what is too far from the float64 result ``wide`` and from the ``further`` references.
+    """Return elementwise whether ``actual`` is too far from the float64 result ``wide`` and the ``further`` references.
 
-    Without a float64 result the CPU's own (``expected``) stands in for it. Bools are equal, and so are integers that
-    have no spread.
+    Without a float64 result, CPU's own result (``expected``) takes its place. Bools must be equal, and so must
+    integers that have no spread.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         wrong = ~same_exactly(expected, actual)
@@ -127,7 +130,7 @@ def beyond(
 def _further_off(
     expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor, closeness: Closeness, further: Further
 ) -> torch.Tensor:
-    """Return elementwise what is wrong by the further references too."""
+    """Return elementwise whether an element is wrong by the further references, too."""
     wrong, spread = torch.ones_like(actual, dtype=torch.bool), None
     if further.spread is not None:
         spread = further.spread(widen(reference))
@@ -140,9 +143,9 @@ def _further_off(
 
 
 def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitudes: Another) -> torch.Tensor:
-    """Return elementwise what is not finite where CPU is, because a part of the sum may be too large for its dtype.
+    """Return elementwise whether only the device's sum is not finite, and a partial sum may be too large for its dtype.
 
-    Which parts there are depends on the order of the terms. Small floats are to be summed in float32, as CPU does.
+    The partial sums depend on the order of the terms. Small floats have to be summed in float32, as CPU does.
     """
     lost = ~widen(actual).isfinite() & widen(expected).isfinite()
     total = of_magnitudes() if not expected.dtype.is_complex and bool(lost.any()) else None
@@ -153,16 +156,17 @@ def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitu
 
 
 def _is_rounded(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: OfEach) -> torch.Tensor:
-    """Return elementwise whether the spread explains two integers that differ, as powers cut from float64."""
+    """Return elementwise whether the spread explains the difference of integers, such as powers cut from float64."""
     ours, theirs = widen(actual), widen(expected)
     spread = spread_of(theirs)
     return (spread > 0) & ((ours - theirs).abs() <= closeness.ulps * 2 * spread)
 
 
 def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: Another) -> torch.Tensor:
-    """Return elementwise what is infinite where CPU has NaN, because an argument has NaN and not as infinities cancel.
+    """Return elementwise whether the device has an infinity where CPU has NaN because an argument has NaN.
 
-    Complex numbers of a NaN and an infinity count as infinite, so they are left out.
+    A NaN that comes from cancelling infinities does not count. Complex numbers do not count: a complex number of a
+    NaN and an infinity is infinite.
     """
     lost = widen(expected).isnan() & widen(actual).isinf()
     if expected.dtype.is_complex or not bool(lost.any()):
@@ -172,7 +176,7 @@ def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: Anothe
 
 
 def _other_zero(expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Return elementwise which real zeros lack the sign that both CPU's and the reference's zero have."""
+    """Return elementwise whether a real zero lacks the sign that both CPU's zero and the reference's zero have."""
     if expected.dtype.is_complex:
         return torch.zeros(expected.shape, dtype=torch.bool)
     zero = (expected == 0) & (actual == 0) & (reference == 0)
@@ -180,15 +184,16 @@ def _other_zero(expected: torch.Tensor, actual: torch.Tensor, reference: torch.T
     return zero & (negative == reference.signbit()) & (negative != actual.signbit())
 
 
-# Part of the bound that :func:`near` uses: its own arithmetic rounds as well.
+# The fraction of the bound that :func:`near` uses, because its own arithmetic rounds, too.
 _SAFE = 0.99
 
 
 def near(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness) -> bool:
-    """Whether nothing is :func:`beyond` its bound whatever numbers the float64 result holds, so that none is needed.
+    """Return whether no element is :func:`beyond` its bound, whatever the float64 result is, so that none is needed.
 
-    With u, an element's own unit: from |actual - expected| <= u x |expected| follows |actual - true| <= u x |true| +
-    (1 + u) x |expected - true|, which is within the bound if ``multiple`` >= 1 + u. False says nothing.
+    Let u be an element's own unit. From |actual - expected| <= u x |expected| follows |actual - true| <= u x |true| +
+    (1 + u) x |expected - true|, which is within the bound if ``multiple`` >= 1 + u. False does not mean that an
+    element is beyond its bound.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         return False
@@ -203,14 +208,15 @@ def near(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness) -> 
     return bool(within.all()) or bool((within | same_exactly(expected, actual)).all())
 
 
-# The part of the larger of two numbers by which they differ if one is no rounding of the other in any dtype.
+# If two numbers differ by more than this fraction of the larger, neither is a rounding of the other in any dtype.
 _GROSS = 1 / 8
 
 
 def far_apart(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether an element of two floating or complex tensors differs by more than an eighth of the larger of the two.
+    """Return whether two floating or complex tensors differ in an element by more than an eighth of the larger value.
 
-    An infinite element does so from a finite one, unless that is so large that a part of its sum may have overflowed.
+    An infinite element differs from a finite element by more, unless the finite element is so large that a partial
+    sum may have overflowed.
     """
     if one.shape != other.shape or not (one.dtype.is_floating_point or one.dtype.is_complex):
         return False
@@ -230,12 +236,12 @@ def _too_far(
     spread: torch.Tensor | None = None,
     nearby: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return elementwise what is further from the reference than allowed.
+    """Return elementwise whether an element is further from the reference than allowed.
 
     ``nearby``: CPU's own distance for nearby arguments.
 
-    Not-a-number must stay so, and infinities must agree, but where CPU itself left its dtype's range on the way to a
-    finite result: how a sum that overflows ends depends on the order of its terms.
+    NaN must stay NaN, and infinities must agree, unless CPU itself overflowed on the way to a finite result: the
+    result of a sum that overflows depends on the order of its terms.
     """
     ours, theirs, true = widen(actual), widen(expected), widen(reference)
     own = (theirs - true).abs()
@@ -247,18 +253,18 @@ def _too_far(
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = _magnitude(true)
     magnitude = magnitude if finite else torch.where(true.isfinite(), magnitude, torch.zeros_like(own))
-    narrow = closeness.narrow and bool((own > eps * magnitude).any())  # CPU's own rounds more than once
+    narrow = closeness.narrow and bool((own > eps * magnitude).any())  # CPU's own result is rounded more than once
     allowed = closeness.multiple * own
     if nearby is not None:
         allowed = torch.maximum(allowed, max(closeness.multiple, 2 * closeness.ulps) * nearby)
     allowed += _rounding(magnitude, closeness, eps, narrow, spread) + closeness.least(expected.dtype)
     ok = ((ours - true).abs() <= allowed) | (ours == true) | (ours == theirs)
-    ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
+    ok |= same_exactly(actual, reference.to(expected.dtype))  # a reference beyond the dtype is infinite in it
     return ~(ok if finite else ok | _right_beyond(expected, ours, theirs, true, reference, closeness, allowed))
 
 
 def are_finite(numbers: torch.Tensor) -> bool:
-    """Whether all real numbers and their sum are finite. It takes a tenth of the time of ``isfinite``."""
+    """Return whether all real numbers and their sum are finite. This takes a tenth of the time of ``isfinite``."""
     return math.isfinite(float(numbers.sum()))
 
 
@@ -266,7 +272,7 @@ def _right_beyond(
     expected: torch.Tensor, ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, reference: torch.Tensor,
     closeness: Closeness, allowed: torch.Tensor,
 ) -> torch.Tensor:  # fmt: skip
-    """Return elementwise what is right although not within ``allowed``, as NaN, an infinite or a complex number is."""
+    """Return elementwise whether NaN, an infinite or a complex number is right although not within ``allowed``."""
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     ok = ours.isnan() & (true.isnan() | theirs.isnan())
     known = reference is not expected or expected.dtype not in _WIDEST
@@ -285,7 +291,7 @@ def _right_beyond(
 def _rounding(
     magnitude: torch.Tensor, closeness: Closeness, eps: float, narrow: bool, spread: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return elementwise what rounding may amount to, see :class:`Closeness`."""
+    """Return elementwise the distance that rounding may cause, see :class:`Closeness`."""
     most, unit, inside = torch.finfo(torch.float64).max, closeness.unit(eps), closeness.inside(eps)
     scale = magnitude
     if closeness.accumulates and magnitude.numel():
@@ -308,27 +314,28 @@ def _rounding(
 
 
 def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
-    """Return elementwise whether one side is infinite, and the other one of its sign and of at least ``least``.
+    """Return elementwise whether one side is infinite, and the other, of its sign, has at least magnitude ``least``.
 
-    Some of CPU's functions overflow a little early. And a product that is too large is infinite if it is rounded, but a
-    fused multiply-add does not round it, and may return a finite sum. Such a sum is seldom below eps times the dtype's
-    largest number. Nothing wider than float64 says which side is right.
+    Some of CPU's functions overflow a little early. A product that is too large becomes infinite when it is rounded,
+    but a fused multiply-add does not round it, and may return a finite sum. Such a sum is seldom below eps times the
+    dtype's largest number. No dtype wider than float64 shows which side is right.
     """
     both = torch.minimum(ours.abs(), theirs.abs()) >= least
     return both & (torch.sgn(ours) == torch.sgn(theirs)) & (ours.isinf() ^ theirs.isinf())
 
 
 def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, largest: float) -> torch.Tensor:
-    """Return elementwise whether both sides left the range, up to ``largest``, on the way to a number within it."""
+    """Return elementwise whether both sides overflowed on the way to a number of at most ``largest``."""
     return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
 
 
 def _parts_agree(
     ours: torch.Tensor, true: torch.Tensor, rounded: torch.Tensor, allowed: torch.Tensor, unit: float
 ) -> torch.Tensor:
-    """Return elementwise whether a complex number is infinite in a part that is so in its dtype, and near in the other.
+    """Return elementwise whether both parts of an infinite complex number equal the rounded ones or are near them.
 
-    ``allowed`` belongs to the magnitude of ``true``; if that is infinite, a part may be off by ``unit`` of itself.
+    ``allowed`` belongs to the magnitude of ``true``. If this magnitude is infinite, a part may be off by ``unit`` of
+    itself.
     """
     parts, wanted, exact = map(torch.view_as_real, (ours, true, rounded))
     most = torch.where(true.isfinite().unsqueeze(-1), allowed.unsqueeze(-1), unit * wanted.abs())
@@ -339,23 +346,23 @@ def _parts_agree(
 def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, known: bool) -> torch.Tensor:
     """Return elementwise whether a sum is not finite on both sides, in a way that depends on the order of its terms.
 
-    It is so where ``true`` is finite, and may be where no wider dtype says what is true (not ``known``). A sum that
-    CPU makes NaN may be infinite: by a running mean, one infinity cancels itself.
+    This is so where ``true`` is finite, and may be so where no wider dtype gives the true result (not ``known``). The
+    device's sum may be infinite where CPU's is NaN: in a running mean, one infinity cancels itself.
     """
     may_be = theirs.isnan() & ours.isinf()
     may_be |= true.isfinite() if known else torch.ones_like(may_be)
     return may_be & ~theirs.isfinite() & ~ours.isfinite()
 
 
-#: Beyond so many terms, the rounding errors of a float64 sum are not taken for independent.
+#: Beyond this many terms, the rounding errors of a float64 sum do not count as independent.
 MANY_TERMS = 1 << 16
 
 
 def growth(eps: float, terms: int, narrow: bool = False) -> float:
-    """Return units in the last place, of relative size ``eps``, that a sum of so many terms may be off by.
+    """Return the units in the last place, of relative size ``eps``, by which a sum of ``terms`` terms may be off.
 
-    Small floats are to be summed in float32, unless the sum is ``narrow``.
-    Errors of CPU's running sums of equal terms add up. A wider reference does not have them; for float64 there is none.
+    Small floats have to be summed in float32, unless the sum is ``narrow``. Errors of CPU's running sums of equal
+    terms add up. A wider reference does not have these errors, but float64 has no wider reference.
     """
     if terms > MANY_TERMS and eps <= torch.finfo(torch.float64).eps:
         return float(terms)
@@ -364,7 +371,7 @@ def growth(eps: float, terms: int, narrow: bool = False) -> float:
 
 
 def _magnitude(wide: torch.Tensor) -> torch.Tensor:
-    """Return the absolute values, finite for a complex number of finite parts too."""
+    """Return the absolute values, limited to the largest float64: finite parts may have an infinite absolute value."""
     return wide.abs().clamp_max_(torch.finfo(torch.float64).max)
 
 
@@ -378,7 +385,7 @@ def widen(t: torch.Tensor) -> torch.Tensor:
 def bound(
     dtype: torch.dtype, closeness: Closeness, index: tuple[int, ...] = (), *, spread: bool = False
 ) -> dict[str, Any]:
-    """Return the bound of an element as facts; ``spread``: widened where an element is ill-conditioned."""
+    """Return the bound of an element as facts. ``spread``: whether an ill-conditioned element widens it."""
     magnitude, eps = closeness.magnitude, torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 1.0
     of_element = float(magnitude[index]) if isinstance(magnitude, torch.Tensor) else magnitude
     return {

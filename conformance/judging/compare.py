@@ -1,4 +1,4 @@
-"""Expected and actual -> mismatches. Pure: CPU tensors in, findings out; nothing here runs an op under test."""
+"""Comparison of an expected and an actual tensor on CPU, with findings as results. Pure: runs no op under test."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from conformance.vocabulary import Check, Fact
 
 
 def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str, *, strided: bool = True) -> Mismatch | None:
-    """Return the first of ``_METADATA`` that differs.
+    """Return the first property in ``_METADATA`` that differs.
 
-    Of a device whose tensors are not ``strided``, a row-major tensor is right whatever strides and offset CPU's has.
+    On a device whose tensors are not ``strided``, a row-major tensor without offset is right whatever CPU's strides
+    and offset are.
     """
     if _same_metadata(expected, actual):
         return None
@@ -35,7 +36,7 @@ def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str, *, stri
 
 
 def _same_metadata(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether nothing of ``_METADATA`` differs. False says nothing."""
+    """Return whether no property in ``_METADATA`` differs. False does not mean that any does."""
     return (
         a.dtype is b.dtype
         and a.shape == b.shape
@@ -47,7 +48,8 @@ def _same_metadata(a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
-# What a tensor has besides its values. Strides and offset of a tensor without elements are undefined.
+# The compared properties of a tensor besides its values. Strides and offset of a tensor without elements are
+# undefined.
 _METADATA: tuple[tuple[str, Check, Callable[[torch.Tensor], object]], ...] = (
     ("dtype", Check.DTYPE, lambda t: t.dtype),
     ("shape", Check.SHAPE, lambda t: tuple(t.shape)),
@@ -67,10 +69,10 @@ def exact(
     stale: torch.Tensor | None = None,
     sources: Sequence[torch.Tensor] = (),
 ) -> Mismatch | None:
-    """Bit for bit (NaN equals NaN). The facts name the first index and both values.
+    """Return a mismatch if bits differ (NaN equals NaN). Its facts name the first wrong index and both values.
 
-    Without ``signed_zeros``, -0.0 equals 0.0. ``stale``: what the memory of ``actual`` held before the call, if known.
-    ``sources``: the arguments from which the op moves numbers, whose signalling NaN must come as they are.
+    Without ``signed_zeros``, -0.0 equals 0.0. ``stale``: the content of the memory of ``actual`` before the call, if
+    known. ``sources``: the arguments from which the op moves numbers. Their signalling NaN must arrive unchanged.
     """
     wrong = differing(expected, actual, signed_zeros, sources)
     if not bool(wrong.any()):
@@ -87,9 +89,10 @@ def close(
     further: Further = NOTHING_FURTHER,
     stale: torch.Tensor | None = None,
 ) -> Mismatch | None:
-    """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
+    """Return a mismatch if ``actual`` is further from the float64 result ``wide`` than the bound allows.
 
-    See :func:`conformance.judging.closeness.beyond`. ``stale``: see :func:`exact`.
+    ``expected`` is CPU's own result. See :func:`conformance.judging.closeness.beyond`; for ``stale``, see
+    :func:`exact`.
     """
     reference = expected if wide is None or wide.shape != expected.shape else wide
     wrong = beyond(expected, actual, wide, closeness, further)
@@ -108,7 +111,7 @@ def close(
 def differing(
     expected: torch.Tensor, actual: torch.Tensor, signed_zeros: bool = True, sources: Sequence[torch.Tensor] = ()
 ) -> torch.Tensor:
-    """Return elementwise what :func:`exact` finds wrong."""
+    """Return elementwise whether :func:`exact` finds an element wrong."""
     same = same_exactly(expected, actual)
     if not signed_zeros:
         same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
@@ -151,7 +154,7 @@ def _pattern(
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the same numbers in a dtype that every operation is there for."""
+    """Return the same numbers in a dtype that all operations support."""
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
         return widen(tensor)
     return tensor if tensor.dtype is torch.bool else tensor.to(torch.int64)
@@ -182,10 +185,11 @@ def untouched(
     written: bool,
     subject: str,
 ) -> Mismatch | None:
-    """Return the device's bytes ``after`` the call, where neither as ``before`` it nor as the ``cpu`` left them.
+    """Return a mismatch of device bytes ``after`` the call that equal neither those ``before`` it nor ``cpu``'s.
 
-    Bytes inside the view of an argument that nothing may write count as a mutation; of one that is written they are
-    judged as values elsewhere. ``reached`` is a bool mask over the bytes.
+    Such bytes outside the views fail the check UNTOUCHED. Inside the view of an argument that the op may not write,
+    they fail the check MUTATION. In a ``written`` argument, they are compared as values elsewhere. ``reached`` is a
+    bool mask of the bytes inside the views.
     """
     changed = (after != cpu) & (after != before)
     outside = changed & ~reached

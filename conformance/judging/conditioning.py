@@ -1,14 +1,15 @@
 """How much the rounding of a case's arguments moves its results: Monte Carlo arithmetic on the CPU reference. Pure.
 
-A result that is left over when large numbers cancel holds the rounding errors of those numbers, so its own magnitude
-says nothing about how far two correct kernels may be apart. The reference is therefore asked again with its arguments
-perturbed, in several seeded draws. The *spread* of its results, for half a unit in the last place of each argument, is
-what rounding alone can do (Parker, "Monte Carlo Arithmetic", 1997; here the arguments alone are perturbed).
+If large numbers cancel, the result holds the rounding errors of these numbers, so its own magnitude does not show how
+much two correct kernels may differ. The reference is therefore computed again with perturbed arguments, in several
+seeded draws. The *spread* of its results, for half a unit in the last place of each argument, is the effect of
+rounding alone (Parker, "Monte Carlo Arithmetic", 1997; here only the arguments are perturbed).
 
-Half a unit cannot be represented in float64, and may be rounded away on the way to the result, so that the draws are
-`NEAR` half units large and the spread is a `NEAR`-th of theirs. At a discontinuity, such as `floor` of a whole number,
-results jump however small the perturbation is, and a jump must excuse nothing. Each draw is therefore repeated with
-`FAR` half units. Rounding grows with the perturbation; a jump does not, and the spread of such an element is not known.
+Half a unit cannot be represented in float64, and may be rounded away on the way to the result. The draws are
+therefore `NEAR` half units large, and the spread is a `NEAR`-th of theirs. At a discontinuity, such as `floor` of a
+whole number, results jump however small the perturbation is, and a jump must excuse nothing. Each draw is therefore
+repeated with `FAR` half units. The effect of rounding grows with the perturbation. A jump does not grow, and the
+spread of such an element is unknown.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ from conformance.judging.closeness import are_finite
 DRAWS = 8
 NEAR, FAR = 8.0, 64.0  # half units in the last place
 
-_FARTHEST = 2.0**-8  # of a number: the results shall stay about as large as they are
+_FARTHEST = 2.0**-8  # relative to a number, so that results keep about their magnitude
 
-# How much larger the distances of the far draws are than those of the near ones, at least and at most: 8 times where
-# the result depends smoothly on the arguments, 2.8 times where a root is taken of what cancels, once at a jump.
+# How much larger the distances of the far draws are than those of the near draws, at least and at most. They are 8
+# times as large where the result depends smoothly on the arguments, 2.8 times where a root is taken of a cancelling
+# sum, and equal at a jump.
 _GROWS = (2.5, 16.0)
 
 
 def nearby(half_unit: float, draw: int) -> float:
-    """Return by how much of itself a number is moved at most, to see how far CPU is off for nearby arguments.
+    """Return the largest relative change of a number in a draw of the nearby arguments.
 
-    A number that is computed on the way, such as the sigmoid of 20, may lie on a much coarser grid than the arguments.
-    So the draws are large, and every other one is larger still.
+    An intermediate number, such as the sigmoid of 20, may lie on a much coarser grid than the arguments. The draws
+    are therefore large, and every other draw is larger still.
     """
     size = FAR if draw % 2 else FAR * FAR
     return min(size * half_unit, max(_FARTHEST, half_unit))
@@ -56,7 +58,7 @@ def _directions(shape: torch.Size, draw: int) -> torch.Tensor:
 
 
 def perturbed(number: float | complex, eps: float, size: float, draw: int) -> float | complex:
-    """Return ``number`` moved as an element of a storage is."""
+    """Return ``number`` moved as :func:`perturb` moves an element of a storage."""
     moved = torch.tensor([number], dtype=torch.complex128 if isinstance(number, complex) else torch.float64)
     perturb(moved, eps, size, draw)
     found: float | complex = moved[0].item()
@@ -66,8 +68,9 @@ def perturbed(number: float | complex, eps: float, size: float, draw: int) -> fl
 def spread(reference: torch.Tensor, near: Sequence[torch.Tensor], far: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return how far half a unit in the last place of the arguments moves each element of ``reference``.
 
-    NaN, not known, where the ``near`` and ``far`` draws do not differ by rounding alone, or none is finite. Other draws
-    that are not finite are left out. All tensors have one shape and are float64 or complex128.
+    An element is NaN, which means unknown, if the ``near`` and ``far`` draws do not differ by rounding alone, or if
+    none of them is finite. Other draws that are not finite are ignored. All tensors have one shape and are float64 or
+    complex128.
     """
     small, large = _largest(reference, near), _largest(reference, far)
     least, most = _GROWS
@@ -81,5 +84,5 @@ def _largest(reference: torch.Tensor, draws: Sequence[torch.Tensor]) -> torch.Te
     for draw in draws:
         distance = (draw - reference).abs()
         known = distance if are_finite(distance) else distance.masked_fill(~distance.isfinite(), torch.nan)
-        largest = torch.fmax(largest, known)  # the other number where one is NaN
+        largest = torch.fmax(largest, known)  # fmax ignores NaN
     return largest

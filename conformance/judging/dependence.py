@@ -1,4 +1,4 @@
-"""Whether random draws depend on each other or on their position, where CPU's do not. Pure."""
+"""Dependence of random draws on each other or on their position, where CPU's draws do not depend. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from conformance.judging.draws import Draws, have_one_shape
 from conformance.records import Mismatch
 from conformance.vocabulary import Fact
 
-#: The fewest draws in which blocks are compared, and how many draws are: so many behind each of a few large powers of
-#: two, where a counter may start again, and the first ones.
+#: Repeated blocks are searched in FOR_BLOCKS draws or more. At most IN_BLOCKS draws are searched: the first ones, and
+#: BEHIND draws behind each of up to POWERS large powers of two, where a counter may start again.
 FOR_BLOCKS = 700
 IN_BLOCKS = 16_384
 BEHIND = 1024
@@ -23,7 +23,7 @@ _MIX = 0x9E3779B97F4A7C15 - 2**64
 
 
 def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
-    """Return how the device's draws depend on each other; None if they do as CPU's do."""
+    """Return a mismatch if the device's draws depend on each other as CPU's do not, else None."""
     expected, actual = expected.once(), actual.once()
     rules = (_repeated_in_row, stuck, _tied, _repeated_block)
     return next((found for rule in rules if (found := rule(expected, actual, subject))), None)
@@ -32,8 +32,8 @@ def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
 def _repeated_in_row(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if integers repeat in a row, where CPU draws without replacement.
 
-    That CPU's rows have no repeated number is no chance if draws with replacement would seldom be like that: of n
-    numbers out of m, the chance is at most exp(-n (n - 1) / 2m) in each row.
+    CPU counts as drawing without replacement if none of its rows repeats a number, and draws with replacement would
+    seldom give such rows: for n numbers out of m, the chance is at most exp(-n (n - 1) / 2m) in each row.
     """
     if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected.results, *actual.results)):
         return None
@@ -52,7 +52,7 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 
 
 def _repeating(rows: torch.Tensor) -> int:
-    """Return how many rows of a matrix have a number twice."""
+    """Return the number of rows of a matrix that have a number twice."""
     ordered = rows.sort().values
     return int((ordered[:, 1:] == ordered[:, :-1]).any(1).sum())
 
@@ -60,7 +60,7 @@ def _repeating(rows: torch.Tensor) -> int:
 def stuck(expected: Draws, actual: Draws, subject: str, places: torch.Tensor | None = None) -> Mismatch | None:
     """Return a mismatch if a position has one value in all calls, where CPU draws others.
 
-    ``places``: the flat indices of the draws, if these are some of a result.
+    ``places``: the flat indices of the draws, if these are only a part of a result.
     """
     others = _others_of_stuck(expected, actual)
     told = others >= _fewest_others(len(actual), len(expected), others.numel())
@@ -73,15 +73,15 @@ def stuck(expected: Draws, actual: Draws, subject: str, places: torch.Tensor | N
 
 
 def may_be_stuck(expected: Draws, actual: Draws) -> bool:
-    """Whether a position has one value in all calls, where CPU has drawn others, but too few to rule out chance."""
+    """Return whether a position has one value in all calls, and too few other draws of CPU to rule out chance."""
     others = _others_of_stuck(expected, actual)
     return bool(others.any()) and int(others.max()) < _fewest_others(len(actual), len(expected), others.numel())
 
 
 def _others_of_stuck(expected: Draws, actual: Draws) -> torch.Tensor:
-    """Return for each position how many of CPU's draws are not the value that the device always has; 0 if it has none.
+    """Return, by position, how many of CPU's draws differ from the device's only value; 0 if it draws several.
 
-    Of draws in tensors of different sizes nothing is returned.
+    Return an empty tensor if the results differ in shape.
     """
     if not have_one_shape(expected, actual):
         return torch.zeros(0, dtype=torch.int64)
@@ -91,10 +91,11 @@ def _others_of_stuck(expected: Draws, actual: Draws) -> torch.Tensor:
 
 @cache
 def _fewest_others(ours: int, theirs: int, positions: int) -> float:
-    """Return how many of another sampler's draws must be other values than one's, which has one alone, to be no chance.
+    """Return how many of the other sampler's draws must differ from the only value of one sampler, to rule out chance.
 
-    If both draw alike, all draws with other values are the other sampler's with a chance of at most
-    ``comb(theirs, n) / comb(ours + theirs, n)``. It may be so at each position, with any of the values that are drawn.
+    If both samplers draw alike, the chance that all n draws with other values are the other sampler's is at most
+    ``comb(theirs, n) / comb(ours + theirs, n)``. This may happen at each position, with any of the values that are
+    drawn.
     """
     tried = positions * (ours + theirs)
     counts = (n for n in range(1, theirs + 1) if tried * math.comb(theirs, n) <= ALPHA * math.comb(ours + theirs, n))
@@ -104,7 +105,7 @@ def _fewest_others(ours: int, theirs: int, positions: int) -> float:
 def _tied(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if two positions, or two rows, have equal draws in all calls, where CPU's draws differ in most.
 
-    Single draws of few values are often equal, rows of them are not.
+    Single draws from few values are often equal, but rows of such draws are not.
     """
     shape = actual.shape
     if shape is None or not have_one_shape(expected, actual) or not shape.numel():
@@ -120,7 +121,7 @@ def _tied(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
 
 
 def _tied_columns(ours: torch.Tensor, theirs: torch.Tensor, length: int, subject: str) -> Mismatch | None:
-    """Return a mismatch if two columns are equal in all rows of ``ours``, one a call, and not in most of ``theirs``."""
+    """Return a mismatch if two columns are equal in all rows (calls) of ``ours``, but not in most of ``theirs``."""
     groups = ours.unique(dim=1, return_inverse=True)[1]
     ordered, order = groups.sort(stable=True)
     (at,) = (ordered[1:] == ordered[:-1]).nonzero(as_tuple=True)
@@ -136,16 +137,17 @@ def _tied_columns(ours: torch.Tensor, theirs: torch.Tensor, length: int, subject
 
 
 def _would_tell(count: int, ours: int, theirs: int, unequal: int) -> bool:
-    """Whether a pair of so many draws, equal in all our calls and unequal in so many of theirs, is no chance."""
+    """Return whether chance is ruled out if a pair of draws is equal in all our calls, not in ``unequal`` of theirs."""
     pairs = count * (count - 1) / 2
     return pairs > 0 and pairs * _chance_of_tie(ours, theirs, unequal) <= ALPHA
 
 
 @cache
 def _chance_of_tie(ours: int, theirs: int, unequal: int) -> float:
-    """Return the chance that two draws are equal in all calls of one sampler, and differ in so many of another's.
+    """Return the chance that two draws are equal in all ``ours`` calls, and not in ``unequal`` or more of ``theirs``.
 
-    Both draw equal ones with the least favourable probability p: p ** ours, and a binomial distribution.
+    Let both samplers draw equal numbers with probability p. The chance is p ** ours times the tail of a binomial
+    distribution, for the least favourable p.
     """
     p = torch.linspace(0, 1, 201, dtype=torch.float64).unsqueeze(1)
     n = torch.arange(unequal, theirs + 1, dtype=torch.float64)
@@ -157,13 +159,13 @@ def _chance_of_tie(ours: int, theirs: int, unequal: int) -> float:
 def _repeated_block(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if a block of draws occurs again, in the same call or in one with another seed.
 
-    Threads or blocks that share a state do this, and seeds whose sequences overlap. ``length`` is a power of two at
-    which CPU repeats no block, and the device may repeat none of eight times that length. Let two sequences of honest
-    draws begin to match at A places, and let x be the chance that a match lasts for ``length`` draws. CPU then repeats
-    no block with a chance of exp(-A x), and the device repeats one of eight times the length with a chance of
-    A x ** 8. Their product is at most (8 / e) ** 8 / A ** 7, which is below ALPHA if A > 35. Draws of positions with
-    parameters of their own match those of the same positions in other calls; there are 35 such places if the number of
-    draws is 32 times the length, since fewer would leave CPU with longer matches.
+    Threads or blocks that share a state repeat blocks, and so do seeds whose sequences overlap. ``length`` is a power
+    of two at which CPU repeats no block. The device may repeat no block of eight times that length. Let two sequences
+    of independent draws begin to match at A places, and let x be the chance that a match lasts for ``length`` draws.
+    Then the chance that CPU repeats no block is exp(-A x), and the chance that the device repeats a block of eight
+    times the length is A x ** 8. Their product is at most (8 / e) ** 8 / A ** 7, which is below ALPHA if A > 35.
+    Positions with parameters of their own match the same positions in other calls. There are 35 such places if the
+    number of draws is 32 times the length, since fewer would leave CPU with longer matches.
     """
     ours, theirs = actual.joined(), expected.joined()
     at = _compared(ours.numel())
@@ -187,7 +189,7 @@ def _repeated_block(expected: Draws, actual: Draws, subject: str) -> Mismatch | 
 
 
 def _compared(count: int) -> torch.Tensor:
-    """Return the positions, of so many draws, that are searched for blocks that occur again."""
+    """Return the positions, among ``count`` draws, that are searched for repeated blocks."""
     starts = [1 << i for i in range(IN_BLOCKS.bit_length() - 1, count.bit_length()) if 1 << i < count]
     behind = [(start, min(count, start + BEHIND)) for start in starts[:POWERS]]
     ranges = [(0, min(count, IN_BLOCKS - BEHIND * len(behind))), *behind]
@@ -200,16 +202,16 @@ def _numbered(draws: torch.Tensor) -> torch.Tensor:
 
 
 def _joined(numbers: torch.Tensor, length: int) -> torch.Tensor:
-    """Return a number for each block of twice the length. ``numbers``: those of the blocks at each position.
+    """Return a number for each block of twice the length. ``numbers``: those of the blocks of ``length``.
 
-    They are hashes of 64 bits. Two different ones of `IN_BLOCKS` blocks are equal with a chance of 1e-11.
+    The numbers are hashes of 64 bits. The chance that two different blocks of `IN_BLOCKS` have equal hashes is 1e-11.
     """
     mixed = (numbers ^ (numbers >> 29)) * _MIX
     return mixed[:-length] * _MIX + (mixed ^ (mixed >> 32))[length:]
 
 
 def _first_repeated(numbers: torch.Tensor) -> tuple[int, int] | None:
-    """Return the positions of an equal pair, of which the second one comes first of all; None if there is no pair."""
+    """Return the positions of the equal pair whose second position is the smallest; None if there is no equal pair."""
     ordered, order = numbers.sort(stable=True)
     (again,) = (ordered[1:] == ordered[:-1]).nonzero(as_tuple=True)
     if not again.numel():
@@ -219,7 +221,7 @@ def _first_repeated(numbers: torch.Tensor) -> tuple[int, int] | None:
 
 
 def _place(draws: Draws, position: int) -> tuple[int, int]:
-    """Return the call and the flat index in it of a position among the draws of all calls."""
+    """Return the call and the flat index in this call of a position among the draws of all calls."""
     for call, values in enumerate(draws.calls):
         if position < len(values):
             return call, position

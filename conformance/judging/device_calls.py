@@ -1,4 +1,4 @@
-"""The calls of a case on the device: in its context, each with the arguments sent anew."""
+"""The calls of a case on the device, in the case's context. Each call gets newly sent arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.records import Mismatch
 
 
 class DeviceCalls:
-    """Calls one op on the device. ``seed``: of its draws; None for an op that does not draw."""
+    """The calls of one op on the device. ``seed``: the seed of its draws; None for an op that does not draw."""
 
     def __init__(
         self, op: Callable[..., Any], twins: Twins, backend: Capabilities, context: Context, seed: int | None,
@@ -46,27 +46,27 @@ class DeviceCalls:
         return self._context.on_device(op, case.cell.overload, case.variant, self._backend)
 
     def over_soiled(self, case: Case, ambient: Ambient | None = None) -> CallOutcome:
-        """Make the call over soiled memory, so that what it leaves unwritten holds no result of an earlier call."""
+        """Make the call over soiled memory, so that unwritten elements hold no result of an earlier call."""
         with self._backend.soiled_memory():
             return self.make(case, ambient=ambient)
 
     def make(self, case: Case, seed: int | None = None, ambient: Ambient | None = None) -> CallOutcome:
-        """Make the call over memory as it is, its draws begun at ``seed`` instead of the usual one."""
+        """Make the call over memory as it is. ``seed`` replaces the usual seed of its draws."""
         with self._context.around():
             side = self._twins.side(case, self.device)
             return self._call(side, seed=seed, synchronize=self._backend.synchronize, ambient=ambient)
 
     def in_turn(self, case: Case, device: torch.device) -> Iterator[CallOutcome]:
-        """Make the call again and again, with the same arguments and no seed in between."""
+        """Yield the outcomes of call after call, with the same arguments and no seed in between."""
         side = self._twins.side(case, device)
         while True:
             yield oracle.call(self._call.op, side, None, None if device == CPU else self._backend.synchronize)
 
     def kernels(self, case: Case) -> list[str]:
-        """Make the call; returns the operators that run, in order.
+        """Make the call, and return the operators that run, in order.
 
-        What a context calls besides the op is not among them, where that is no part of what it tries.
-        Damage that this call does to memory has been reported by the call before, and is not reported again.
+        Operators that a context calls besides the op are left out if the context tests the op alone. Damage to memory
+        by this call is not reported, because the call before has reported the same damage.
         """
         with self._context.around():
             side = self._twins.side(case, self.device)
@@ -82,11 +82,10 @@ class DeviceCalls:
         return found
 
     def left_again(self, case: Case) -> Mismatch | None:
-        """Return what the second of two more calls leaves behind, or gives back; None if one of them leaves nothing.
+        """Make two more calls. Return the leak of the second one; None if either leaves the memory in use unchanged.
 
-        torch's own numbers, which stand in for an adapter's, include workspaces that backends take on first use. And a
-        call may give back the memory of an earlier one: tensors in objects that refer to each other live until Python
-        looks for such objects.
+        Without an adapter, torch's own counts include workspaces that backends allocate on first use. A call may also
+        free memory of an earlier call: tensors in reference cycles live until Python's garbage collector runs.
         """
         gc.collect()
         leaked = None

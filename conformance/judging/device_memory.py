@@ -1,4 +1,4 @@
-"""Device memory around a call: damage that the backend's allocator sees, and what stays alive."""
+"""Device memory around a call: damage that the backend's allocator finds, and leaks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from conformance.vocabulary import Check, Fact
 
 
 def leak(before: tuple[int, int], after: tuple[int, int]) -> Mismatch | None:
-    """Return what the call kept, or gave back, beyond its results, which are gone by now.
+    """Return a mismatch if the call kept or freed memory beyond its results, which are freed by now.
 
-    Both pairs are (blocks, bytes). Bytes are counted too: a scratch block that is replaced by a larger one with each
-    call leaves the blocks alone.
+    Both pairs are (blocks, bytes). Bytes count because a call that replaces a scratch block by a larger one leaves
+    the number of blocks unchanged.
     """
     if before == after:
         return None
@@ -25,9 +25,9 @@ def leak(before: tuple[int, int], after: tuple[int, int]) -> Mismatch | None:
 
 
 def damage(backend: Capabilities, outcome: CallOutcome) -> list[Mismatch]:
-    """Return every block found damaged since the last look; its subject is the argument or result whose storage it is.
+    """Return a mismatch for each block found damaged since the last check, about the argument or result in it.
 
-    The first word of a line is the block's address, as the adapter promises.
+    The first word of a line is the block's address, as the adapter has to ensure.
     """
     lines = backend.verify_memory()
     if not lines:
@@ -39,7 +39,7 @@ def damage(backend: Capabilities, outcome: CallOutcome) -> list[Mismatch]:
 
 
 def _storages(outcome: CallOutcome) -> Iterator[tuple[str, str]]:
-    """Yield (address of a storage in hexadecimal, what it belongs to), for arguments over results."""
+    """Yield (hexadecimal address of a storage, its result or argument), arguments last, to win in a dict."""
     for name, leaf in outcome.leaves:
         if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
             yield _address(leaf), name

@@ -1,4 +1,4 @@
-"""Whether two sets of random draws come from one distribution. Pure."""
+"""Comparison of the distributions of two sets of random draws. Pure."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from conformance.judging.draws import Draws, have_one_shape
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 
-# Draws of each side to judge by, and how often at most an op is called for them.
+# The wanted number of draws of each side, and the largest number of calls to get them.
 WANTED = 800
 CALLS = 40
-#: The same of a generated sample, of which an overload has dozens: enough to see that a position is never drawn.
+#: The largest number of calls for a generated sample. An overload has dozens of these samples. The calls are enough
+#: to see that a position is never drawn.
 FEW_CALLS = 24
-#: Results with at most so many draws are asked for as often, though fewer calls would give enough draws.
+#: Results with at most this many draws get FEW_CALLS calls, even if fewer calls would give enough draws.
 EACH_POSITION = 1100
 #: The most draws of each side that are compared.
 MOST = 32_768
 #: Relative distance of two roundings of one draw, in units of the dtype's epsilon: a factor and the result are rounded.
 ROUNDING = 2.0
-# The chance that two honest samplers are called different. A full run asks some hundred times, with fixed seeds.
+# The chance that two correct samplers count as different. A full run makes some hundred tests, with fixed seeds.
 ALPHA = 1e-7
 
 
 def calls_for(draws: int, most: int) -> int:
-    """Return how often to call an op whose result has so many draws, with ``most`` as the limit."""
+    """Return how often to call an op whose result has ``draws`` draws, at most ``most`` times."""
     return min(most, max(1 + WANTED // draws, FEW_CALLS if draws <= EACH_POSITION else 1))
 
 
 def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
-    """Compare the draws of each side: same support, same distribution, and dependent on the seed alike.
+    """Return a mismatch if the draws of both sides differ in their distribution, or in whether they depend on the seed.
 
-    Two-sample Kolmogorov-Smirnov, with the asymptotic threshold; ties make it conservative.
+    The test is two-sample Kolmogorov-Smirnov with the asymptotic threshold. Ties make it conservative.
     """
     if actual.are_constant and not expected.are_constant and not may_be_same(expected, actual):
         return differs(subject, Fact.SAME_DRAWS, seeds=len(actual))
@@ -54,12 +55,15 @@ def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
 
 
 def allowed(ours: int, theirs: int, tests: int = 1) -> float:
-    """Return the distance of so many draws that honest samplers exceed by chance in ALPHA of all cases."""
+    """Return the distance that correct samplers exceed with chance ALPHA in any of ``tests`` tests.
+
+    ``ours`` and ``theirs`` are the numbers of draws.
+    """
     return math.sqrt(-math.log(ALPHA / 2 / tests) / 2) * math.sqrt(1 / ours + 1 / theirs)
 
 
 def _at_positions(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
-    """Return a mismatch if the draws of one position have another distribution, though those of all have not.
+    """Return a mismatch if the draws of one position have another distribution, although all draws together do not.
 
     Each position may have parameters of its own, or be left out of a permutation.
     """
@@ -77,7 +81,7 @@ def _at_positions(expected: Draws, actual: Draws, subject: str) -> Mismatch | No
 
 
 def distances(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the largest difference between the two empirical distribution functions, of each row of two matrices."""
+    """Return, for each row of two matrices, the largest difference between the two empirical distribution functions."""
     theirs = theirs.sort().values
     ours = _snapped(ours, theirs, dtype).sort().values
     at = torch.cat([ours, theirs], dim=-1)
@@ -86,10 +90,10 @@ def distances(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> t
 
 
 def _snapped(ours: torch.Tensor, ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return our draws, each one that rounding could make of one of CPU's replaced by that. CPU's are in order.
+    """Return our draws, with CPU's nearest draw in place of each that differs from it by rounding alone.
 
-    A draw may be computed from an argument, as dropout's are: two devices round it differently, and then all draws of
-    one value would differ.
+    ``ordered``: CPU's draws, sorted. A draw may be computed from an argument, as in dropout. Two devices round it
+    differently, and then all draws of one value would differ.
     """
     if not (dtype.is_floating_point or dtype.is_complex):
         return ours
@@ -101,7 +105,7 @@ def _snapped(ours: torch.Tensor, ordered: torch.Tensor, dtype: torch.dtype) -> t
 
 
 def differ(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return elementwise whether two draws of this dtype are no roundings of one number."""
+    """Return elementwise whether two draws of this dtype differ by more than rounding."""
     eps = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 0.0
     return ~((ours == theirs) | ((ours - theirs).abs() <= ROUNDING * eps * theirs.abs()))
 
@@ -112,7 +116,10 @@ def differs(subject: str, kind: Fact, **facts: float) -> Mismatch:
 
 
 def _most(draws: torch.Tensor) -> torch.Tensor:
-    """Return at most MOST of the draws, the same of as many: all of the last, where a kernel may end too early."""
+    """Return at most MOST of the draws, chosen by their number alone: a part of them, and all of the last.
+
+    The last draws are all kept because a kernel may end too early.
+    """
     if len(draws) <= MOST:
         return draws
     first, last = draws[: -MOST // 8], draws[-MOST // 8 :]
@@ -120,9 +127,9 @@ def _most(draws: torch.Tensor) -> torch.Tensor:
 
 
 def may_be_same(expected: Draws, actual: Draws) -> bool:
-    """Whether the device may have drawn the same in all calls by chance, because CPU drew that most of the time.
+    """Return whether the device may have drawn the same in all calls by chance, because CPU mostly drew the same, too.
 
-    Tells by the chance that of the calls of both sides together none of the device's is among those with other draws.
+    The chance is that all calls with other draws are CPU's, if they fall on the calls of both sides at random.
     """
     if not actual.are_constant:
         return False

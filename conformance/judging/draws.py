@@ -1,4 +1,4 @@
-"""The draws of one side: results of one call after the other, each under another seed."""
+"""The draws of one side: the results of several calls, each under another seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.judging.bits import real
 
 
 class Draws:
-    """Tensors of draws, one a call, and the same as float64. Grows by `add`; what is asked often is kept until then.
+    """Tensors of draws, one for each call, and their values as float64. `add` appends a call and drops cached values.
 
     ``results``: the tensors as they came. ``calls``: each of them flat, in float64; complex numbers as pairs.
     """
@@ -24,7 +24,7 @@ class Draws:
             self.add(result)
 
     def add(self, result: torch.Tensor) -> None:
-        """Add the draws of one more call. Kept as they are, so the caller does not write them any more."""
+        """Add the draws of one more call. The tensor is not copied, so the caller must not write to it any more."""
         self.results.append(result)
         self.calls.append(flat(result))
         self.are_constant = self.are_constant and torch.equal(self.calls[0], self.calls[-1])
@@ -40,13 +40,13 @@ class Draws:
 
     @property
     def shape(self) -> torch.Size | None:
-        """The shape of the results; None if it is not that of the first in all calls."""
+        """The shape of the results; None if it is not the same in all calls."""
         first = self.results[0].shape
         return first if all(result.shape == first for result in self.results) else None
 
     @property
     def matrix(self) -> torch.Tensor:
-        """All draws, calls x draws. Of results of one shape."""
+        """All draws, calls x draws. The results must have one shape."""
         if self._matrix is None:
             self._matrix = torch.stack(self.calls)
         return self._matrix
@@ -56,15 +56,15 @@ class Draws:
         return torch.cat(self.calls)
 
     def once(self) -> Draws:
-        """Return the first call's if the others repeat them, as with a generator among the arguments; else all."""
+        """Return the first call's draws if all calls drew the same, as with a generator as argument; else all."""
         return Draws(self.results[:1]) if self.are_constant else self
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Return every draw as a float64."""
+    """Return all draws as a flat tensor of float64; complex numbers as pairs."""
     return real(tensor).reshape(-1).to(torch.float64)
 
 
 def have_one_shape(expected: Draws, actual: Draws) -> bool:
-    """Whether the results of all calls of both sides have one shape."""
+    """Return whether the results of all calls of both sides have one shape."""
     return expected.shape is not None and expected.shape == actual.shape

@@ -1,4 +1,4 @@
-"""Results that are not unique: when two different ones are both right. Pure, on CPU tensors."""
+"""Equivalence of results that are not unique, so that two different results may both be right. Pure, on CPU tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.ops.family import Equivalence
 
 
 def index_of_equal(source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether both index tensors point at equal values of ``source``: along some dimension, flat, or within a plane."""
+    """Return whether both index tensors point at equal values of ``source``: along a dimension, flat, or in a plane."""
     if source is None or actual.dtype != torch.int64:
         return False
     source = _gathered(source)
@@ -19,7 +19,7 @@ def index_of_equal(source: torch.Tensor | None, expected: torch.Tensor, actual: 
 
 
 def index_of_taken(source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether both index tensors name equal values of ``source`` along one dimension, and no element of it twice."""
+    """Return whether both index tensors name equal values of ``source`` along one dimension, and none of them twice."""
     if source is None or actual.dtype != torch.int64 or expected.dim() != source.dim():
         return False
     if not source.dim():
@@ -33,11 +33,11 @@ def index_of_taken(source: torch.Tensor | None, expected: torch.Tensor, actual: 
 
 
 def _is_distinct(index: torch.Tensor, dim: int) -> bool:
-    """Whether no number occurs twice along a dimension."""
+    """Return whether no number occurs twice along a dimension."""
     return not bool((index.sort(dim).values.diff(dim=dim) == 0).any())
 
 
-# Dtypes whose elements CPU does not gather, and others with as many values.
+# Dtypes that CPU cannot gather, and dtypes of the same width that it can.
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
@@ -85,7 +85,7 @@ def _points_alike(source: torch.Tensor, expected: torch.Tensor, actual: torch.Te
 
 
 def up_to_phase(expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether the columns are equal up to a factor of modulus one each, to half the digits of the dtype."""
+    """Return whether each pair of columns is equal up to a factor of modulus one, to half the digits of the dtype."""
     if expected.dim() < 2:
         return False
     a, b = wide(expected), wide(actual)
@@ -101,7 +101,7 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def unordered(expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether both hold the same elements, in any order."""
+    """Return whether both hold the same elements, in any order."""
     if expected.is_complex():
         expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
     return bool(torch.equal(expected.reshape(-1).sort().values, actual.reshape(-1).sort().values))
@@ -111,9 +111,9 @@ def holds(
     kind: Equivalence, source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor, *,
     stable: bool = False,
 ) -> bool:  # fmt: skip
-    """Whether ``actual`` is as right as ``expected`` under ``kind``. ``source`` is the op's first tensor argument.
+    """Return whether ``actual`` is as right as ``expected`` under ``kind``. ``source``: the op's first tensor argument.
 
-    ``stable``: the call asks for equal elements in their order, so that the elements taken are unique.
+    ``stable``: the call requires that equal elements keep their order, so that the elements taken are unique.
     """
     if not kind.is_of_values:
         return True

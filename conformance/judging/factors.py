@@ -1,4 +1,4 @@
-"""Factors of a matrix that are not unique, or not defined because there are none. Pure, on CPU tensors."""
+"""Matrix factors that are not unique, or undefined because the matrix has none. Pure, on CPU tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.judging.views import host_copy
 
 
 def are_finite(outcome: CallOutcome) -> bool:
-    """Whether the floating arguments that a call reads hold finite numbers alone."""
+    """Return whether all numbers are finite in the floating arguments that a call reads."""
     read = (a.tensor for a in outcome.side.arguments if a.slot.pool)
     return all(bool(widen(t).isfinite().all()) for t in read if t.is_floating_point() or t.is_complex())
 
@@ -21,11 +21,11 @@ def are_finite(outcome: CallOutcome) -> bool:
 def explain(
     op: Callable[..., Any], expected: CallOutcome, actual: CallOutcome, wrong: Sequence[torch.Tensor] | None
 ) -> bool:
-    """Whether what is ``wrong`` is left of a matrix without such factors, or another choice of pivots.
+    """Return whether all ``wrong`` elements belong to matrices without factors, or come from another choice of pivots.
 
-    ``wrong`` has a mask for each result, then one for each argument; an ``out=`` is a result too. The results are known
-    by their names in the schema: ``info`` is not 0 for a matrix without factors, and a matrix is P L U for the pivots
-    that CPU takes and for others, such as those by another magnitude of complex numbers.
+    ``wrong`` has a mask for each result, then one for each argument; an ``out=`` is a result too. The results are
+    identified by their names in the schema. ``info`` is not 0 for a matrix without factors. A matrix is P L U for
+    CPU's pivots and for other pivots, such as those chosen by another magnitude of complex numbers.
     """
     if wrong is None:
         return False
@@ -49,14 +49,14 @@ def _defined(info: torch.Tensor | None) -> torch.Tensor:
 
 
 def _of_batch(defined: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return ``defined`` for each element of a result of the batch; True for one that is not one for each matrix."""
+    """Return ``defined`` in a shape that broadcasts to ``mask``; True for a result that is not one for each matrix."""
     if mask.dim() <= defined.dim() or mask.shape[: defined.dim()] != defined.shape:
         return torch.ones((), dtype=torch.bool)
     return defined.reshape(defined.shape + (1,) * (mask.dim() - defined.dim()))
 
 
 def _same_product(theirs: dict[str, torch.Tensor], ours: dict[str, torch.Tensor]) -> bool:
-    """Whether P L U is the same matrix, to half the digits of its dtype, with no element of L far beyond 1."""
+    """Return whether P L U is the same matrix, to half the digits of its dtype, and our L has no element above 2."""
     one, other = _product(theirs), _product(ours)
     if one is None or other is None or one[0].shape != other[0].shape:
         return False
@@ -66,7 +66,7 @@ def _same_product(theirs: dict[str, torch.Tensor], ours: dict[str, torch.Tensor]
 
 
 def _product(results: dict[str, torch.Tensor]) -> tuple[torch.Tensor, float] | None:
-    """Return P L U in double precision, and the largest magnitude in L."""
+    """Return P L U in double precision, and the largest magnitude in L; None if a pivot is out of range."""
     factors, pivots = results["LU"], results["pivots"]
     rows = factors.shape[-2]
     if not bool(((pivots >= 1) & (pivots <= rows)).all()):

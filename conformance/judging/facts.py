@@ -1,4 +1,4 @@
-"""Values as facts of a mismatch: what JSON can hold of numbers, dtypes, sizes and errors."""
+"""Numbers, dtypes, sizes and errors as facts of a mismatch, in types that JSON has."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from conformance.ambient import Change
 from conformance.support.lines import first_line
 from conformance.vocabulary import Fact
 
-_EXACT = 1 << 53  # beyond it a reader that has doubles alone loses digits
+_EXACT = 1 << 53  # beyond it, a JSON reader that has only doubles loses digits
 
 
 def value(found: Any) -> Any:
-    """Return a number, bool, text or None as it is where JSON has it, sizes as lists, dtypes by name, else as text."""
+    """Return a value that JSON has as it is, sizes as lists, dtypes by name, and all other values as text."""
     if isinstance(found, float):
         return found if math.isfinite(found) else str(found)
     if isinstance(found, int):
@@ -33,6 +33,6 @@ def error(raised: BaseException | None) -> dict[str, str] | None:
 
 
 def changed(change: Change) -> dict[str, Any]:
-    """Return what a call changed besides memory. A generator's state is too long for a fact."""
+    """Return the facts of a change besides memory. The state of a generator is left out, because it is too long."""
     values = {} if change.is_draw else {"before": value(change.before), "after": value(change.after)}
     return {"kind": Fact.STATE.value, "what": change.what, **values}

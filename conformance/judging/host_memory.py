@@ -11,10 +11,10 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two contiguous tensors of bytes on CPU are equal."""
+    """Return whether two contiguous tensors of bytes on CPU are equal."""
     return a.numel() == b.numel() and not _memcmp(a.data_ptr(), b.data_ptr(), a.numel())
 
 
 def holds(storage: torch.UntypedStorage, data: torch.Tensor) -> bool:
-    """Whether a CPU storage is exactly the bytes ``data``, a contiguous uint8 tensor on CPU."""
+    """Return whether a CPU storage is exactly the bytes ``data``, a contiguous uint8 tensor on CPU."""
     return storage.nbytes() == data.numel() and not _memcmp(storage.data_ptr(), data.data_ptr(), data.numel())

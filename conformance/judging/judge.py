@@ -1,4 +1,4 @@
-"""One case on both sides, in this process: what was compared, and every difference found."""
+"""The judgement of one case: both calls in this process, and every difference found."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from conformance.support.lines import error_line
 from conformance.torch_versions import lacking_operator
 from conformance.vocabulary import Check, Fact, Route
 
-#: Layouts in which draws alone are made again: nothing else compares their values.
+#: Layouts in which only random calls are made again: nothing else compares their values.
 DRAWN_ALONE = ("as_strided", "expanded", "sizes", "variants", "variants_strided")
 
-#: Layouts in which it is watched whether a call draws random numbers. No other layout would make a difference.
+#: Layouts in which the random generators are watched around a call. In no other layout would this make a difference.
 WITH_GENERATORS = ("contiguous", "variants", "zero_size")
 
 #: Layouts in which a native kernel is called again over filled memory: its workspaces depend on sizes and arguments.
 OVER_FILLED_MEMORY = ("sizes", "variants")
 
-#: Findings that are the device's whatever CPU's result is worth.
+#: Checks whose findings are the device's fault, whether or not CPU's result can serve as a reference.
 NEVER_EXCUSED = frozenset({Check.REDZONE, Check.STATE})
 
 LOST_EARLIER = "an earlier call of the case raised, and the device cannot be used since"
@@ -62,19 +62,19 @@ Counters = tuple[int, int] | None
 
 @dataclass(slots=True)
 class CaseResult:
-    """What came of one case. ``skipped`` says why nothing could be compared; else ``mismatches`` empty means equal."""
+    """The result of one case. ``skipped`` says why nothing could be compared; else, empty ``mismatches`` mean equal."""
 
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: str = ""
-    lacks: str = ""  # of a skipped case of a native kernel: the overload without a kernel that it calls
-    tainted: bool = False  # the process is not to be trusted any more: CPU may have written where it should not
-    raw_ns: int = 0  # inside the calls of both sides
-    left_out: str = ""  # of a scenario: what could not be compared, although the rest was
+    lacks: str = ""  # if a native kernel is skipped: the overload that it calls and that has no kernel
+    tainted: bool = False  # the process cannot be trusted any more: memory or other state may be damaged
+    raw_ns: int = 0  # nanoseconds inside the calls of both sides
+    left_out: str = ""  # of a scenario: the results that could not be compared, although others could
     raised: CallOutcome | None = None  # the device's outcome, if it raised and cannot be used any more
 
 
 class Judge:
-    """Runs cases of one overload on CPU and on the device, and compares."""
+    """The judge of cases of one overload, which runs them on CPU and on the device, and compares."""
 
     def __init__(
         self, twins: Twins, backend: Capabilities, op: Callable[..., Any], route: Route, criteria: Criteria, seed: int,
@@ -96,17 +96,17 @@ class Judge:
 
     @property
     def has_lost_device(self) -> bool:
-        """Whether the device raised, and has raised at everything since: only another process can use it."""
+        """Whether the device raised, and has raised at every request since: only another process can use it."""
         return self._loss.is_known
 
     def take_late_error(self) -> BaseException | None:
-        """Return an error of late work that a question about the device has met, and forget it."""
+        """Return the error of queued work that a request to the device has met, and forget it."""
         return self._loss.take_late_error()
 
     def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
         """Run and compare one case.
 
-        ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
+        Calls ``on_phase`` with "cpu" or "device" before each side, so that a caller knows where the process died.
         """
         self._prepare(case)
         live = partial(self._judge_call, case)
@@ -121,7 +121,7 @@ class Judge:
         return result
 
     def _memory_named(self, case: Case, mismatches: list[Mismatch]) -> list[Mismatch]:
-        """Return wrong values that follow what fresh memory holds as those of uninitialized memory."""
+        """Return the mismatches. Wrong values that depend on the content of fresh memory become "uninitialized"."""
         if self.has_lost_device or not any(m.check is Check.VALUE for m in mismatches):
             return mismatches
 
@@ -144,9 +144,10 @@ class Judge:
         self._on_cpu.op = widening.on_cpu(self._context.on_cpu(self._op, case.cell.overload, case.variant), case)
 
     def reference_is_sound(self, case: Case) -> bool:
-        """Whether CPU alone, called as the context calls it, gives the same bits whatever memory holds.
+        """Return whether CPU alone, called as the context calls it, gives the same bits whatever memory holds.
 
-        The calls before that of the case are asked as well: CPU must survive what a device has to survive.
+        The calls before that of the case are tested as well: CPU must survive every call that a device has to
+        survive.
         """
         for one in (*case.before, case):
             self._prepare(one)
@@ -155,7 +156,7 @@ class Judge:
         return True
 
     def differs(self, case: Case) -> bool:
-        """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""
+        """Return whether the device differs from CPU in a case. CPU is not doubted: a similar case has been judged."""
         self._prepare(case)
         try:
             expected = self.reference.outcome(case)
@@ -166,10 +167,11 @@ class Judge:
             return True
 
     def judge_outcome(self, case: Case, actual: CallOutcome) -> CaseResult:
-        """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
+        """Compare the outcome of a call on the device, made elsewhere with the arguments of ``case``, with CPU's.
 
-        The call is not made again, and what has to be measured around a call is not known: memory, routes, version
-        counters (a live tensor's have moved before). The process's random numbers are as they were afterwards.
+        The call is not made again. Therefore the facts that have to be measured around a call are unknown: memory,
+        routes, version counters (those of a live tensor have moved before). CPU's default generator is restored
+        afterwards.
         """
         with torch.random.fork_rng(devices=()):
             recorded = partial(self._differences, actual=actual)
@@ -179,10 +181,10 @@ class Judge:
         self, case: Case, compared: Callable[[CallOutcome, OtherReferences], CaseResult],
         actual: Callable[[], CallOutcome], tell: Callable[[str], None],
     ) -> CaseResult:  # fmt: skip
-        """CPU's outcome, ``compared`` with the device's; then, of a difference, whether CPU is to be believed.
+        """Return the comparison of CPU's outcome with the device's. If they differ, doubt CPU.
 
-        ``actual`` gives the device's outcome once more: those that were compared had to be let go, for the search for
-        leaks.
+        ``compared`` compares CPU's outcome with the device's. ``actual`` returns the device's outcome once more,
+        because the compared outcome had to be freed before the search for leaks.
         """
         if self._criteria.facts.cpu_alone and self._route is Route.COMPOSITE:
             return CaseResult(skipped=CPU_ALONE)
@@ -217,9 +219,9 @@ class Judge:
         return OtherReferences(case, self._twins, self._on_cpu.op, may_round, half_unit)
 
     def _with_own(self, case: Case, expected: CallOutcome, mismatches: list[Mismatch]) -> list[Mismatch]:
-        """Return what differs if the kernel of a backward gets what the forward on its own device keeps for it.
+        """Return the mismatches after a backward's kernel gets the private results of the forward on its own device.
 
-        Raises NotJudged if nothing does. Of other ops, and of other differences than those of numbers, ``mismatches``.
+        Raises NotJudged if there are none then. Returns ``mismatches`` for other ops, or if more than numbers differ.
         """
         numbers = expected.error is None and {m.check for m in mismatches} <= OF_NUMBERS
         own = private.with_own(self._op) if numbers and self._route is Route.NATIVE and not self._context.name else None
@@ -247,7 +249,7 @@ class Judge:
         return next((str(t.dtype).removeprefix("torch.") for t in tensors if not can_copy(t.dtype)), "")
 
     def _need_dtypes(self, case: Case, expected: CallOutcome, raised: BaseException) -> None:
-        """Raise DeviceLacks if the device has nothing of a dtype that the call needs, so that none can succeed.
+        """Raise DeviceLacks if the device has no tensors of a dtype that the call needs, so that no call can succeed.
 
         An argument of such a dtype may exist, because arguments are views of bytes.
         """
@@ -260,14 +262,14 @@ class Judge:
                 raise DeviceLacks(f"tensors of {str(dtype).removeprefix('torch.')}") from raised
 
     def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
-        """Call the op once more, on the device or on CPU; returns the operators that run there, in order."""
+        """Call the op once more, on the device or on CPU, and return the operators that run there, in order."""
         self._prepare(case)
         if on_cpu:
             return kernels.names(lambda: self.reference.again(case))
         return self._calls.kernels(case)
 
     def _judge_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
-        """Make the call on the device: what differs, and what its calls left behind in device memory."""
+        """Make the call on the device. Return its differences from CPU, and its leaks of device memory."""
         for earlier in case.before:
             if self._loss.is_met_by(self._calls.make(earlier)):
                 return CaseResult(skipped=LOST_EARLIER)
@@ -292,7 +294,7 @@ class Judge:
         changed = self._changed(case, watched, expected, actual)
         found = device_memory.damage(self._backend, actual) + changed
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
-        refused |= actual.error is not None and bool(dtype_on_cpu(case))  # a device need not serve what CPU does not
+        refused |= actual.error is not None and bool(dtype_on_cpu(case))  # a device need not serve a dtype CPU lacks
         if refused and not found:
             return CaseResult(skipped=error_line(actual.error), lacks=self._lacks(case, actual.error))
         returned = expected.error is None and actual.error is None
@@ -308,7 +310,7 @@ class Judge:
     def _made_again(
         self, case: Case, expected: CallOutcome, others: OtherReferences, actual: CallOutcome
     ) -> list[Mismatch]:
-        """Make a call that agrees with CPU again on the device: return what differs in its bits or in its draws."""
+        """Make a call that agrees with CPU again on the device. Return the differences in its bits or in its draws."""
         on_device, on_cpu = partial(self._calls.make, case), partial(self.reference.again, case)
         layout, seed = case.cell.layout, self._calls.seed
         if self._is_repeated(case):
@@ -328,7 +330,7 @@ class Judge:
         return []
 
     def _lacks(self, case: Case, error: BaseException | None) -> str:
-        """Return the overload without a kernel at which a native kernel ended, "" if that is not known.
+        """Return the overload without a kernel that ended a native kernel, "" if it is unknown.
 
         In a context, torch itself calls further operators.
         """
@@ -336,7 +338,7 @@ class Judge:
         return named if named != case.cell.overload else ""
 
     def _watched(self, case: Case) -> Ambient | None:
-        """Return what is read around the device's call. A context may set what is watched, so there it is None."""
+        """Return the state to read around the device's call. None in a context, which may set this state itself."""
         if self._context.name:
             return None
         return ambient.of(self._device, generators=case.cell.layout in WITH_GENERATORS)
@@ -344,11 +346,12 @@ class Judge:
     def _changed(
         self, case: Case, watched: Ambient | None, expected: CallOutcome, actual: CallOutcome
     ) -> list[Mismatch]:
-        """Return what the device's call left changed besides memory.
+        """Return a mismatch for each change of state besides memory by the device's call.
 
-        Random ops draw, and where they do so by kernels for CPU they draw from CPU's generator. An op is random for
-        these arguments, too, if CPU's call draws. A random op that both sides refuse, or that is given a generator, may
-        draw only if CPU's call does: else a program draws other numbers after it than without it.
+        Random ops may draw. Where kernels for CPU serve them, they draw from CPU's generator. An op also counts as
+        random for these arguments if CPU's call draws. A random op that both sides refuse, or that is given a
+        generator, may draw only if CPU's call does: otherwise the call changes the numbers that a program draws after
+        it.
         """
         changes = watched.changes(*actual.ambient) if watched else []
         refused = expected.error is not None and actual.error is not None
@@ -360,12 +363,12 @@ class Judge:
         return [Mismatch(Check.STATE, "", facts.changed(one)) for one in changes]
 
     def _draws_on_cpu(self, case: Case, watched: Ambient) -> bool:
-        """Whether CPU's call draws random numbers."""
+        """Return whether CPU's call draws random numbers."""
         again = self._on_cpu(self._twins.side(case, CPU), ambient=watched)
         return any(c.is_draw_on_host for c in watched.changes(*again.ambient))
 
     def _is_repeated(self, case: Case) -> bool:
-        """Whether the call is made again, for its bits or for its draws."""
+        """Return whether the call is made again, to compare its bits or its draws."""
         draws = self._criteria.random and case.cell.layout in DRAWN_ALONE
         return case.cell.layout == "contiguous" or draws or self._context.repeats(case.variant)
 
@@ -373,11 +376,11 @@ class Judge:
         self, expected: CallOutcome, others: OtherReferences, actual: CallOutcome,
         send: Callable[[], Side] | None = None,
     ) -> list[Mismatch]:  # fmt: skip
-        """Return the differences in what both sides returned or raised, and in storages.
+        """Return the differences of both sides' results or errors, and of their storages.
 
-        ``send`` gives the arguments of a live call once more, None those of a recorded one. A live call's version
-        counters are compared too. Its storages are not fetched where only one side raised: a device that has just
-        raised may not answer. Those of a recorded call have been fetched already.
+        ``send`` returns the arguments of a live call once more; it is None for a recorded call. For a live call,
+        version counters are compared too, and storages are not fetched if only one side raised: a device that has
+        just raised may not answer. The storages of a recorded call have been fetched already.
         """
         live = send is not None
         broken = _broken(self._context, expected, actual)
@@ -400,7 +403,7 @@ class Judge:
 
 
 def _broken(context: Context, expected: CallOutcome, actual: CallOutcome) -> Mismatch | None:
-    """Return what the device did that the context forbids: a context's call says so with an AssertionError."""
+    """Return a mismatch if the device broke a rule of the context: the context's call raises AssertionError."""
     if not context.name or expected.error is not None or not isinstance(actual.error, AssertionError):
         return None
     facts = {"kind": Fact.CONTEXT.value, "context": context.name, "broken": str(actual.error)}
@@ -408,7 +411,7 @@ def _broken(context: Context, expected: CallOutcome, actual: CallOutcome) -> Mis
 
 
 def _unreadable(raised: Unreadable) -> Mismatch:
-    """Return that the device raised an error when an argument or a result was read after the call."""
+    """Return the mismatch of a device that raised when an argument or a result was read after the call."""
     found = {"kind": Fact.UNREADABLE.value, "device": facts.error(raised.__cause__)}
     return Mismatch(Check.ERROR_PARITY, "", found)
 
@@ -418,7 +421,7 @@ def _ignore(phase: str) -> None:
 
 
 def route_taken(route: Route, before: Counters, after: Counters) -> list[Mismatch]:
-    """The dispatcher's table says which route serves the overload; the backend's counters say which one did."""
+    """Return a mismatch if the registered ``route`` did not serve the call, by the backend's counters of calls."""
     if before is None or after is None:
         return []
     native, fallback = after[0] - before[0], after[1] - before[1]

@@ -1,4 +1,4 @@
-"""The operators that run inside a call, as torch's profiler records them: each with the one that called it."""
+"""The operators that run inside a call, as torch's profiler records them, each with its caller."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 
 from conformance.torch_versions import WatchingMode
 
-MOST = 64  # operators kept of one call
+MOST = 64  # operators kept for each call
 
 _ATEN = "aten::"
 
 
 def ran(call: Callable[[], object]) -> list[tuple[str, str]]:
-    """Make ``call``; returns (operator, the operator that called it or "") for each that ran, in the order they began.
+    """Make ``call``. Return (operator, the operator that called it or "") for each that ran, in order of starts.
 
-    Overload names are not recorded. A dispatch mode would see the outermost calls alone: what a kernel calls runs
+    Overload names are not recorded. A dispatch mode would see the outermost calls only, because calls by a kernel run
     below it.
     """
     with torch.autograd.profiler.profile() as seen:
@@ -27,12 +27,12 @@ def ran(call: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 def names(call: Callable[[], object]) -> list[str]:
-    """Make ``call``; returns the operators that ran, each at its first place, :data:`MOST` at most."""
+    """Make ``call``. Return the operators that ran, in order of their first starts, :data:`MOST` at most."""
     return list(dict.fromkeys(name for name, _ in ran(call)))[:MOST]
 
 
 def names_inside(op: Callable[..., Any], call: Callable[[Callable[..., Any]], object]) -> list[str]:
-    """As :func:`names`, of the calls of ``op`` alone that ``call`` makes, in any thread. It gets the op to call."""
+    """Return :func:`names` of the calls of ``op`` that ``call`` makes, in any thread. ``call`` gets the op to call."""
     found: list[str] = []
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -55,7 +55,7 @@ def names_inside(op: Callable[..., Any], call: Callable[[Callable[..., Any]], ob
 
 
 class _Dtypes(WatchingMode):
-    """The dtypes of the results of the calls that are dispatched."""
+    """A mode that collects the dtypes of the results of all dispatched calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Dtypes(WatchingMode):
 
 
 def dtypes(call: Callable[[], object]) -> set[torch.dtype]:
-    """Make ``call``; returns the dtypes of what the overloads return that an overload of torch is composed from."""
+    """Make ``call``. Return the dtypes of the results of all overloads that it dispatches, also inside composites."""
     mode = _Dtypes()
     with mode:
         call()

@@ -1,4 +1,4 @@
-"""The outcome of a case under a later torch, as one more reference where this torch's CPU gives something else."""
+"""The outcome of a case under a later torch: one more reference where this torch's CPU gives another result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATER = "the CPU of a later torch gives another result than this one's, and the 
 
 
 def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
-    """Return the results of CPU's call under a later torch; None if they are not known to differ, or it raises."""
+    """Return CPU's results under a later torch; None if they are not known to differ, or if that call raises."""
     kernel = later_kernel(case.cell.overload) if context.is_plain_on_cpu and not case.shared else None
     if kernel is not None:
         return oracle.call(kernel, altered.dense(twins, case))
@@ -30,9 +30,10 @@ def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
 
 
 def raises(case: Case, context: Context) -> frozenset[str]:
-    """Return the names of the types that a device may raise because CPU does under a later torch; empty if it does not.
+    """Return the names of the errors that a device may raise because CPU raises them under a later torch.
 
-    An op without a kernel for a dtype raises RuntimeError before torch 2.8, and NotImplementedError since.
+    Empty if CPU raises none. An op without a kernel for a dtype raises RuntimeError before torch 2.8, and
+    NotImplementedError since.
     """
     found = _found(case, context)
     error = found.error if found else ""

@@ -1,4 +1,4 @@
-"""A device that raised, and has raised at everything since: only another process can use it."""
+"""A lost device: it raised, and has raised at every request since, so that only another process can use it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.vocabulary import Check, Fact
 
 
 class Loss:
-    """Whether the device is lost to this process. It is asked after calls that raise."""
+    """The state of a device that may be lost to this process. The device is asked after calls that raise."""
 
     def __init__(self, backend: Capabilities) -> None:
         self._backend = backend
@@ -24,31 +24,31 @@ class Loss:
         return self._lost is not None
 
     def take_late_error(self) -> BaseException | None:
-        """Return an error of late work that a question about the device has met, and forget it."""
+        """Return the error of queued work that a request to the device has met, and forget it."""
         late, self._late = self._late, None
         return late
 
     def ask(self) -> None:
-        """Ask the device twice: the first answer may be the error of work that was still queued."""
+        """Ask the device twice: the first error may be that of work that was still queued."""
         late = None if self._lost else self._backend.late_error()
         if late is not None:
             self._lost = self._backend.late_error()
             self._late = self._late or late
 
     def is_met_by(self, outcome: CallOutcome) -> bool:
-        """Whether the call raised, and the device raises at whatever else it is asked; or was lost before."""
+        """Return whether the device is lost. If the call raised, ask the device first."""
         if outcome.error is not None:
             self.ask()
         return self.is_known
 
     def note(self, outcome: CallOutcome) -> None:
-        """Take the error of a call that did not raise before as one of late work."""
+        """Record the error of a call that did not raise before as that of queued work, and ask the device."""
         if outcome.error is not None:
             self._late = self._late or outcome.error
             self.ask()
 
     def differences(self, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
-        """Compare the errors alone, of a call after which the device cannot be used."""
+        """Return the differences of the errors alone, for a call after which the device cannot be used."""
         if expected.error is None:
             parity = error_parity(None, actual.error)
             return [parity] if parity else []

@@ -1,4 +1,4 @@
-"""A case called on the device ``meta``: what torch says of a call by what its arguments are, without their values."""
+"""A case called on the device ``meta``: the results that torch derives from the arguments without their values."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from conformance.plan.case import Case
 
 
 def called(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool = False) -> CallOutcome | None:
-    """Return the case with tensors that have no memory, but for those that are on the host whatever the device.
+    """Return the outcome of the case on Meta. Arguments that are on the host whatever the device stay there.
 
-    An argument without gaps keeps its strides. ``placed``: every argument does. None where torch's kernels for Meta
-    raise.
+    An argument without gaps keeps its strides. ``placed``: every argument keeps its strides. None if torch's kernels
+    for Meta raise.
     """
     outcome = _outcome(case, twins, op, placed=placed)
     return None if outcome.error else outcome
 
 
 def refuses(case: Case, twins: Sides, op: Callable[..., Any]) -> bool:
-    """Whether torch refuses the case for tensors that have no memory, by an error that is no missing kernel's."""
+    """Return whether torch refuses the case on Meta, by another error than that of a missing kernel."""
     error = _outcome(case, twins, op, placed=True).error
     return error is not None and not isinstance(error, NotImplementedError)
 

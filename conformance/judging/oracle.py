@@ -1,4 +1,4 @@
-"""The CPU reference of a case, and the float64 one that distances are judged by."""
+"""The CPU reference of a case, and the float64 reference for distances."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from conformance.plan.case import Case, slot_dtype
 from conformance.support import host_heap
 from conformance.vocabulary import Route
 
-# More arguments than an op has: draws of one argument are not those of another.
+# More than the arguments of any op, so that two arguments never share a draw.
 _DRAWN_AT_MOST = 1_000
 
-# What the float64 reference holds a dtype's values in. Integers and bools stay as they are.
+# The dtype in which the float64 reference holds the values of a dtype. Integers and bools stay as they are.
 _WIDE = {
     "float16": "float64", "bfloat16": "float64", "float32": "float64", "float8_e4m3fn": "float64",
     "float8_e5m2": "float64", "float8_e4m3fnuz": "float64", "float8_e5m2fnuz": "float64", "float8_e8m0fnu": "float64",
@@ -36,7 +36,7 @@ _WIDEST = frozenset(_WIDE.values())
 
 @dataclass(slots=True)
 class CallOutcome:
-    """What a call did: its results as a flat list of (name, leaf), or what it raised; and the time inside it."""
+    """The outcome of a call: its results as a flat list of (name, leaf) or its error, and the nanoseconds inside it."""
 
     side: Side
     leaves: list[tuple[str, Any]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class CallOutcome:
 
 
 def widened(dtype: str) -> str:
-    """Return the dtype in which the float64 reference computes what a cell of ``dtype`` does."""
+    """Return the dtype in which the float64 reference of a cell of ``dtype`` computes."""
     return _WIDE.get(dtype, dtype)
 
 
@@ -55,10 +55,10 @@ def call(
     op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None,
     ambient: Ambient | None = None,
 ) -> CallOutcome:  # fmt: skip
-    """Call ``op`` with a side's arguments, timing the call and the wait for the device alone.
+    """Call ``op`` with a side's arguments. Only the call and the wait for the device are timed.
 
-    For a call on CPU only CPU's generator is seeded: a program whose calls are judged may go on to draw on the device.
-    ``ambient``: read before and after the call.
+    For a call on CPU only CPU's generator is seeded: a program whose calls are judged may go on to draw on the
+    device. ``ambient``: read before and after the call.
     """
     outcome = CallOutcome(side)
     if seed is not None:
@@ -83,9 +83,9 @@ def call(
 
 
 def drop_tracebacks(error: BaseException) -> None:
-    """Drop the tracebacks of an error, and of those in whose handling it was raised.
+    """Drop the tracebacks of an error, and of all errors that it has as cause or context.
 
-    Their frames hold tensors alive, which would look like a leak of the op.
+    Their frames keep tensors alive, which would look like a leak of the op.
     """
     chain = [error]
     for one in chain:
@@ -97,7 +97,8 @@ def drop_tracebacks(error: BaseException) -> None:
 def seed_generators(seed: int, device: torch.device) -> None:
     """Seed CPU's default generator and, for another device, those of all devices of its type.
 
-    ``torch.manual_seed`` does the same and takes 100 times as long. It is called where a device has no module of torch.
+    ``torch.manual_seed`` does the same and takes 100 times as long. It is called only if torch has no
+    ``manual_seed_all`` for the device's type.
     """
     if device == CPU:
         torch.default_generator.manual_seed(seed)
@@ -111,7 +112,7 @@ def seed_generators(seed: int, device: torch.device) -> None:
 
 
 class Caller:
-    """Calls one op, its draws begun at ``seed`` where it draws, and adds up the time inside its calls in ``raw_ns``."""
+    """A caller of one op, which seeds its draws with ``seed``, and counts nanoseconds inside calls in ``raw_ns``."""
 
     def __init__(self, op: Callable[..., Any], seed: int | None) -> None:
         self.op = op
@@ -122,7 +123,7 @@ class Caller:
         self, side: Side, *, seed: int | None = None, synchronize: Callable[[], None] | None = None,
         ambient: Ambient | None = None,
     ) -> CallOutcome:  # fmt: skip
-        """Call the op with a side's arguments; ``seed`` instead of its own, and that of the generators among these."""
+        """Call the op with a side's arguments. ``seed`` replaces its own, and seeds generators among these."""
         if seed is not None:
             for generator in side.generators:
                 generator.manual_seed(seed)
@@ -140,11 +141,10 @@ def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
 
 
 def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """Return the case in double precision on CPU, of the very same numbers; None where that adds nothing or raises.
+    """Return the outcome in double precision on CPU, of the same numbers; None if this adds nothing or raises.
 
-    Of integers too, if torch promotes them to its default dtype.
-
-    Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
+    This includes cases of integers that torch promotes to its default dtype. It is called only if the bits of the two
+    sides differ, which is rare, so the third call is worth its time.
     """
     dtypes = set(_dtypes(case))
     if not dtypes & _WIDE.keys() and dtypes & _WIDEST:
@@ -159,7 +159,7 @@ def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | N
 
 
 def _called_wide(op: Callable[..., Any], side: Side) -> CallOutcome:
-    """Make the call where the default dtype, to which torch promotes integers, is float64."""
+    """Make the call with float64 as the default dtype, to which torch promotes integers."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -184,13 +184,13 @@ def _dtypes(case: Case) -> Iterator[str]:
 def perturbed(
     case: Case, twins: Sides, op: Callable[..., Any], wide: bool, size: float, draw: int, most: float = math.inf
 ) -> CallOutcome | None:
-    """Return the case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
+    """Return the outcome on CPU with each floating argument moved by up to ``size`` x half a unit in the last place.
 
-    An op that reads no floating tensor, such as ``linspace``, computes with its Scalars. In a cell of a floating dtype
-    those that are integers are moved too.
+    An op that reads no floating tensor, such as ``linspace``, computes with its Scalars. In a cell of a floating
+    dtype its integer Scalars are moved too.
 
-    ``most`` limits half a unit, see :func:`half_unit_of_results`. With ``wide`` in double precision, as
-    :func:`float64`. None where CPU raises.
+    ``most`` limits half a unit, see :func:`half_unit_of_results`. ``wide``: compute in double precision, as
+    :func:`float64`. None if CPU raises.
     """
     try:
         side = twins.side(case, CPU, widened if wide else str)
@@ -211,11 +211,11 @@ def perturbed(
 
 
 def nearby(case: Case, twins: Sides, op: Callable[..., Any], draw: int) -> tuple[CallOutcome, CallOutcome] | None:
-    """Return the case on CPU with its floating tensors moved a bit, in its own dtype and in a wider one.
+    """Return the outcomes on CPU with slightly moved floating tensors, in the case's dtype and in a wider one.
 
-    Both calls get the same numbers. What is float64 has no wider dtype, and is rounded to float32 first: as many units
-    of float32 as the narrower call is off, as many of float64 it may be off, see :func:`nearby_unit`. None where CPU
-    raises, or where nothing can be moved.
+    Both calls get the same numbers. float64 has no wider dtype, so its numbers are rounded to float32 first. The
+    distance of the two calls in units of float32 then stands for a distance in units of float64, see
+    :func:`nearby_unit`. None if CPU raises, or if nothing can be moved.
     """
     narrower, wider = (_narrowed, str) if _is_widest(case) else (str, widened)
     try:
@@ -233,12 +233,12 @@ def nearby(case: Case, twins: Sides, op: Callable[..., Any], draw: int) -> tuple
 
 
 def nearby_unit(case: Case) -> float:
-    """Return the units of the case's dtype in those of the narrower one of :func:`nearby`."""
+    """Return the unit of the case's dtype, relative to that of the narrower dtype in :func:`nearby`."""
     return _half_unit(torch.float64) / _half_unit(torch.float32) if _is_widest(case) else 1.0
 
 
 def _is_widest(case: Case) -> bool:
-    """Whether nothing of a case has a wider dtype."""
+    """Return whether no dtype of a case has a wider dtype."""
     return not any(dtype in _WIDE for dtype in _dtypes(case))
 
 
@@ -249,7 +249,8 @@ def _narrowed(dtype: str) -> str:
 def half_unit_of_results(outcome: CallOutcome) -> float:
     """Return half a unit in the last place of 1 in the coarsest floating dtype of the results, else in float64.
 
-    An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=`` has.
+    An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=``
+    does.
     """
     written = (a.tensor for a in outcome.side.arguments if a.slot.written)
     tensors = [*(leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor)), *written]
@@ -258,7 +259,7 @@ def half_unit_of_results(outcome: CallOutcome) -> float:
 
 
 def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """Return the case on CPU with zeros in place of the NaN of its tensor arguments. None where CPU raises."""
+    """Return the outcome on CPU with zeros in place of the NaN of its real tensor arguments. None if CPU raises."""
     side = twins.side(case, CPU)
     for a in side.arguments:
         if a.slot.pool and _can_be_moved(a.tensor.dtype) and not a.tensor.is_complex():
@@ -269,7 +270,7 @@ def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome
 
 
 def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
-    """Return the case in double precision with the magnitudes of its tensors' real numbers. None where CPU raises.
+    """Return the outcome in double precision with the magnitudes of the tensors' real numbers. None if CPU raises.
 
     The result of an op that adds up products is then the sum of the terms' magnitudes.
     """
@@ -285,13 +286,13 @@ def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutco
 
 
 def _half_unit(dtype: torch.dtype) -> float:
-    """Return half a unit in the last place of 1 in ``dtype``, of an integer dtype in what it is promoted to."""
+    """Return half a unit in the last place of 1 in ``dtype``; for an integer dtype, in the default dtype."""
     floating = dtype.is_floating_point or dtype.is_complex
     return float(torch.finfo(dtype if floating else torch.get_default_dtype()).eps) / 2
 
 
 def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int], *, whole: bool = False) -> Any:
-    """Return an argument that is no tensor, with its floating numbers moved, and with ``whole`` its integers too."""
+    """Return a non-tensor argument with its floating numbers moved, and with ``whole`` its integers, too."""
     if isinstance(arg, list):
         return [_moved(a, half_unit, size, draws, whole=whole) for a in arg]
     moves = isinstance(arg, (float, complex)) or (whole and isinstance(arg, int))
@@ -310,10 +311,10 @@ def _can_be_moved(dtype: torch.dtype) -> bool:
 
 
 def promoted(case: Case, twins: Sides, op: Callable[..., Any], dtype: str) -> CallOutcome | None:
-    """Return the case on CPU with every argument in ``dtype`` to begin with; None where that adds nothing or raises.
+    """Return the outcome on CPU with every argument in ``dtype`` from the start; None if this adds nothing or raises.
 
-    On the CPU, TensorIterator first brings arguments that are promoted into dense temporaries, and lays the result out
-    by those; on any other device, by the arguments as they are, which it does here on the CPU too.
+    On CPU, TensorIterator first copies arguments that are promoted to dense temporaries, and derives the strides of
+    the result from these. On any other device it derives them from the arguments, and so does this call on CPU.
     """
     if all(slot_dtype(s, case.cell.dtype) == dtype for s in case.sample.tensors):
         return None
@@ -327,13 +328,13 @@ def promoted(case: Case, twins: Sides, op: Callable[..., Any], dtype: str) -> Ca
 def agrees_with_itself(
     first: CallOutcome, call_again: Callable[[], CallOutcome], rounds: int = 1, undefined: Collection[int] = ()
 ) -> bool:
-    """Whether the CPU gives the same bits again when fresh memory holds other leftovers.
+    """Return whether CPU gives the same bits again when fresh memory holds other leftovers.
 
-    Of the ``undefined`` results, by position, no value is compared: nobody promises one.
+    The values of the ``undefined`` results, given by position, are not compared.
 
     Some CPU kernels do not check their arguments, and read uninitialized memory for shapes that a layout makes. Then
-    there is nothing to compare with. The question is asked only after a difference was found, so a case without one
-    costs nothing more. Each of the ``rounds`` is three calls, with other contents behind a kernel's own memory in each.
+    there is no reference. Most cases are tested only after a difference was found, so a case without a difference
+    costs nothing more. Each of the ``rounds`` makes three calls, each with other leftovers in fresh memory.
     """
     for byte in (0xBF, 0xFF, 0x3F) * rounds:  # malloc fills with the complement: 3.0 in a float32, zeros, -6.0
         host_heap.shake()
@@ -345,14 +346,14 @@ def agrees_with_itself(
 
 
 def reads_behind_its_arguments(call_with: Callable[[float], CallOutcome], undefined: Collection[int] = ()) -> bool:
-    """Whether the CPU's results, but for the values of ``undefined`` ones, depend on what lies behind its arguments.
+    """Return whether CPU's results depend on the memory behind its arguments, without the values of ``undefined`` ones.
 
-    ``call_with`` makes the call with a value there. That memory is the heap's own as a rule, and does not change from
-    call to call, so that the CPU agrees with itself. 0 and 1 are harmless where they are taken for an index. NaN is
-    what a factor of zero does not hide; no argument that holds an index has it.
+    ``call_with`` makes the call with a value in that memory. Normally that memory belongs to the heap and does not
+    change from call to call, so that CPU agrees with itself. 0 and 1 are harmless if a kernel takes them for an
+    index. A factor of zero does not hide NaN, and an argument that holds indices gets no NaN.
     """
     zeros, ones = call_with(0), call_with(1)
-    if zeros.error is not None and ones.error is not None:  # it may not be resized; what it left is not to be looked at
+    if zeros.error is not None and ones.error is not None:  # it cannot be resized, and its results are not compared
         return str(zeros.error) != str(ones.error)
     return not _alike(zeros, ones, undefined) or not _alike(zeros, call_with(math.nan), undefined)
 
@@ -360,7 +361,7 @@ def reads_behind_its_arguments(call_with: Callable[[float], CallOutcome], undefi
 def _alike(a: CallOutcome, b: CallOutcome, undefined: Collection[int]) -> bool:
     if type(a.error) is not type(b.error) or len(a.leaves) != len(b.leaves):
         return False
-    if str(a.error) != str(b.error):  # it names a number that it read where nobody wrote
+    if str(a.error) != str(b.error):  # the message names a number from unwritten memory
         return False
     leaves = [(x, y) for (_, x), (_, y) in zip(a.leaves, b.leaves, strict=True)]
     arguments = [(x.tensor, y.tensor) for x, y in zip(a.side.arguments, b.side.arguments, strict=True)]
@@ -377,30 +378,31 @@ def _same_leaf(a: Any, b: Any, *, valued: bool = True) -> bool:
     return bool(a == b) or bool(a != a and b != b)
 
 
-# How the CPU says that it has no kernel for a dtype, and how oneDNN, which some of its kernels go through, says that it
-# takes no such strides.
+# CPU's message for a dtype without a kernel, and those of oneDNN, which some CPU kernels use, for strides that it
+# does not support.
 _UNSERVED = (
     "not implemented for",
     "could not construct a memory descriptor",
     "could not create a primitive descriptor",
 )
-# How the dispatcher says that an operator has no kernel for the device, and how torch's stand-in for a kernel that each
-# backend has to bring (`convolution_overrideable`) says so.
+# The dispatcher's message for an operator without a kernel for the device, and that of torch's placeholder for a
+# kernel that each backend has to bring (`convolution_overrideable`).
 _UNREGISTERED = ("Could not run", "please use TORCH_LIBRARY_IMPL to override this function")
 
 
 def cannot_serve(error: BaseException | None) -> bool:
-    """Whether the CPU raised because it has no kernel for such arguments, which says nothing about the device."""
+    """Return whether CPU raised because it has no kernel for these arguments, which says nothing about the device."""
     if isinstance(error, NotImplementedError):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _UNSERVED)
 
 
 def lacks_kernel(error: BaseException | None, route: str, reference: BaseException | None = None) -> bool:
-    """Whether the device said that it does not serve the overload. A registered kernel that says so is at fault.
+    """Return whether the device's error says that the device does not serve the overload.
 
-    Where the ``reference`` raised too, only torch's own words count: else it is a matter of error parity. A
-    device that functionalizes calls does not serve what torch cannot functionalize.
+    A native kernel that raises such an error with a message of its own is at fault. If the ``reference`` raised too,
+    only torch's own messages count; other errors are a matter of error parity. A device that functionalizes calls
+    does not serve what torch cannot functionalize.
     """
     if isinstance(error, RuntimeError) and torch_versions.cannot_functionalize(str(error)):
         return True

@@ -1,4 +1,4 @@
-"""Further references of a case, each asked where the device does not give what CPU does: may it differ by that much?"""
+"""Further references of a case, used to decide whether the device's result may differ from CPU's by that much."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OtherReference:
     """The other references of one result."""
 
     outcomes: OtherReferences
-    pick: Callable[[CallOutcome], torch.Tensor | None]  # the result, of an outcome
+    pick: Callable[[CallOutcome], torch.Tensor | None]  # returns the result from an outcome
 
     def float64(self) -> torch.Tensor | None:
         """Return the result in double precision; None where there is no float64 reference."""
@@ -38,9 +38,9 @@ class OtherReference:
         return conditioning.spread(reference, near, far)
 
     def own(self, reference: torch.Tensor) -> torch.Tensor:
-        """Return CPU's own distance from a wider dtype for nearby arguments, the largest of several draws per element.
+        """Return CPU's distance from a wider dtype for nearby arguments: per element, the largest of several draws.
 
-        CPU may be right by luck for the arguments of a case, where what it computes on the way is rounded.
+        For the arguments of the case, CPU may be right by luck although it rounds intermediate numbers.
         """
         largest = torch.zeros_like(reference.abs())
         if not self.outcomes.may_round:
@@ -63,7 +63,7 @@ class OtherReference:
         return self.pick(outcome) if outcome else None
 
     def _drawn(self, outcome: CallOutcome | None, shape: torch.Size) -> torch.Tensor:
-        """Return the result in one draw; NaN where that raised or has another shape."""
+        """Return the result in one draw; NaN if the draw raised or has another shape."""
         found = self.pick(outcome) if outcome else None
         if found is None or found.shape != shape:
             return torch.full(shape, float("nan"), dtype=torch.float64)
@@ -71,10 +71,10 @@ class OtherReference:
 
 
 class OtherReferences:
-    """The other references of a case, each computed when it is first asked for.
+    """The other references of a case, each computed at its first use.
 
-    ``may_round`` is asked before the arguments are perturbed, which takes many calls: whether rounding may explain that
-    CPU's result is another one. They are perturbed by what ``half_unit`` returns at most.
+    ``may_round`` returns whether rounding may explain a difference from CPU's result. It is called before the
+    arguments are perturbed, which takes many calls. ``half_unit`` returns the largest half unit for the perturbation.
     """
 
     def __init__(
@@ -108,18 +108,18 @@ class OtherReferences:
 
     @cached_property
     def nearby(self) -> list[tuple[CallOutcome, CallOutcome]]:
-        """CPU's call with nearby arguments, each in the case's dtype and in a wider one; float64 in float32 instead."""
+        """Pairs of outcomes on CPU with nearby arguments, in the case's dtype (float32 for float64) and a wider one."""
         found = (oracle.nearby(*self._of, draw) for draw in range(conditioning.DRAWS))
         return [pair for pair in found if pair is not None]
 
     @property
     def nearby_unit(self) -> float:
-        """What a distance between two outcomes of :attr:`nearby` counts as in the case's dtype."""
+        """The factor from a distance between two outcomes of :attr:`nearby` to a distance in the case's dtype."""
         return oracle.nearby_unit(self._of[0])
 
     @property
     def least_nearby(self) -> float:
-        """The magnitude below which a result in place of a float64 one has too few digits to tell of its rounding."""
+        """The magnitude below which a float32 result, in place of float64, has too few digits to show its rounding."""
         info = torch.finfo(torch.float32)
         return float(info.tiny / info.eps) if self.nearby_unit != 1 else 0.0
 
@@ -134,16 +134,16 @@ class OtherReferences:
         return oracle.of_magnitudes(*self._of)
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
-        """Return the strides of result ``i`` with no argument to promote to its ``dtype``; None if none has to be."""
+        """Return the strides of result ``i`` if no argument had to be promoted to ``dtype``; None if none has to be."""
         outcome = oracle.promoted(*self._of, str(dtype).removeprefix("torch."))
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
     def follows_arguments(self, i: int) -> bool:
-        """Whether result ``i``, which is no argument, is where the arguments are: on Meta for such arguments.
+        """Return whether result ``i``, which is no argument, is on the device of the arguments: on Meta, if these are.
 
-        Where Meta raises, because sizes depend on values or torch has no kernel, every result follows a device argument
-        unless the call names a device.
+        If the call on Meta raises, because sizes depend on values or torch has no kernel, every result follows a
+        device argument unless the call names a device.
         """
         outcome = meta.called(*self._of)
         if outcome is None:
@@ -152,11 +152,11 @@ class OtherReferences:
         return isinstance(leaf, torch.Tensor) and leaf.is_meta
 
     def refused_early(self) -> bool:
-        """Whether torch refuses the call on Meta, too: before anything is computed, by what the arguments are."""
+        """Return whether torch refuses the call on Meta too, that is, before it reads any value."""
         return meta.refuses(*self._of)
 
     def _has_device_arguments_alone(self) -> bool:
-        """Whether an argument of a plain call is on the device, and nothing else says where its results belong."""
+        """Return whether a plain call has an argument on the device, and none that names a device for its results."""
         case, twins, _ = self._of
         slots = case.sample.tensors
         if case.cell.layout in CONTEXTS or all(is_on_host(slot, case) for slot in slots):

@@ -1,4 +1,4 @@
-"""Where a device's results may have other strides than CPU's: three other references for strides."""
+"""Further references for strides, for device results whose strides differ from CPU's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OtherStrides:
         self._context = context
 
     def explain(self, case: Case, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> str:
-        """Return why the device's strides and values are right though the strides are not CPU's; "" if they are not.
+        """Return why the device's results are right although their strides are not CPU's; "" if they are not right.
 
         ``others``: the references of ``expected`` for values.
         """
@@ -47,13 +47,13 @@ class OtherStrides:
         return PREDICTED_STRIDES if same_values and self.are_predicted(case, expected, actual) else ""
 
     def are_predicted(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
-        """Return whether only resized ``out=`` arguments have other strides than CPU's: those that Meta predicts.
+        """Return whether only resized ``out=`` arguments differ from CPU in strides, and Meta predicts their strides.
 
         Values are not compared.
 
-        Linear algebra on CPU leaves such an argument in the column-major order of LAPACK. Torch documents no such
-        order. New results have CPU's strides whatever the kernel for Meta predicts: it ignores the memory format that
-        some convolutions keep.
+        Linear algebra on CPU leaves such an argument in the column-major order of LAPACK, which torch does not
+        document. New results need CPU's strides whatever the kernel for Meta predicts: it ignores the memory format
+        that some convolutions keep.
         """
         if not self._context.is_plain_on_cpu or case.shared or actual.error is not None:
             return False
@@ -65,13 +65,13 @@ class OtherStrides:
     def _are_of_dense(
         self, case: Case, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, *, same_values: bool
     ) -> bool:
-        """Whether the device gives the strides that CPU gives for the same arguments without gaps.
+        """Return whether the device gives the strides that CPU gives for the same arguments without gaps.
 
-        The values are those of CPU's call, or all are those of the call without gaps, which may take another path. Then
-        CPU's two calls have to agree within the tolerance of the op.
+        The values have to be those of CPU's call, or all of them those of the call without gaps, which may take
+        another path. In the second case CPU's two calls have to agree within the tolerance of the op.
 
-        Not if torch's kernel for Meta gives the strides that CPU gives for the arguments as they are. A written
-        argument has the strides that it had.
+        False if torch's kernel for Meta gives CPU's strides for the arguments as they are, or if an argument is
+        written, which keeps its strides.
         """
         if any(a.slot.written for a in expected.side.arguments):
             return False
@@ -89,7 +89,7 @@ class OtherStrides:
         return predicted is None or _of_leaves(predicted) != _of_leaves(expected)
 
     def _are_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
-        """Whether each result has CPU's strides or those of torch's decomposition, and at least one has the latter."""
+        """Return whether each result has the strides of CPU or of torch's decomposition, and not all have CPU's."""
         decomposition = decomposition_of(self._call.op)
         if decomposition is None:
             return False
@@ -100,7 +100,7 @@ class OtherStrides:
 
 
 def _are_of_either(expected: list[Strides], other: list[Strides], actual: list[Strides]) -> bool:
-    """Return whether each tensor has CPU's strides or the ``other`` ones, and at least one has not CPU's."""
+    """Return whether each tensor has CPU's strides or the ``other`` ones, and at least one does not have CPU's."""
     if not len(expected) == len(other) == len(actual):
         return False
     sides = zip(actual, expected, other, strict=True)
@@ -118,20 +118,20 @@ def _of_resized(outcome: CallOutcome) -> list[Strides]:
 
 
 def _of_others(outcome: CallOutcome) -> list[Strides]:
-    """Return the sizes and strides of a call's other results and other written arguments."""
+    """Return the sizes and strides of all results and written arguments that are no resized ``out=`` arguments."""
     resized = [a.tensor for a in outcome.side.arguments if _is_resized(a)]
     leaves = [_strides(leaf) for _, leaf in outcome.leaves if not any(leaf is tensor for tensor in resized)]
     return leaves + [_strides(a.tensor) for a in outcome.side.arguments if a.slot.written and not _is_resized(a)]
 
 
 def _is_resized(argument: Argument) -> bool:
-    """Whether a call gave an ``out=`` argument another size."""
+    """Return whether a call gave an ``out=`` argument another size."""
     is_out = argument.slot.written and not argument.slot.pool
     return is_out and argument.tensor.shape != torch.Size(argument.placement.size)
 
 
 def _strides(leaf: Any) -> Strides:
-    """Return the size and the strides of a tensor. One without elements has no strides, and a non-tensor neither."""
+    """Return the size and strides of a strided tensor, without strides if it is empty; else two empty tuples."""
     if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided:
         return (), ()
     return tuple(leaf.shape), leaf.stride() if leaf.numel() else ()

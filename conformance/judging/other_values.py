@@ -1,4 +1,4 @@
-"""Where a device's results may have other values than CPU's: CPU's own of other calls, and torch's decomposition."""
+"""Further references for values, for device results that differ from CPU's: other CPU calls, torch's decomposition."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ class OtherValues:
     def explain(
         self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences
     ) -> str:
-        """Return why the device's values are right though CPU's call gives others; "" if they are not.
+        """Return why the device's values are right although CPU's call gives others; "" if they are not right.
 
-        Each element has to be that of CPU's call, or of another reference that differs from it. For arguments that
-        share memory the right values are not defined: there CPU's disagreement is enough.
+        Each element has to agree with CPU's call, or with another reference that differs from that call. For
+        arguments that share memory the right values are undefined, so it is enough that another call of CPU
+        disagrees.
         """
         wrong: list[torch.Tensor] | None = None
         for reason, other, further in self._references(case):
@@ -57,7 +58,7 @@ class OtherValues:
                 wrong = self._comparison.wrong_values(expected, device, others)
                 if nowhere(wrong):
                     return ""
-            # A reference that leaves an argument as it was says nothing about one that CPU's call wrote.
+            # A reference that leaves an argument as it was is no reference for an argument that CPU's call wrote.
             by_other = self._comparison.wrong_values(other, device, further, left=True)
             if wrong is None or by_other is None:
                 continue
@@ -67,19 +68,20 @@ class OtherValues:
         return ""
 
     def _references(self, case: Case) -> Iterator[tuple[str, CallOutcome, OtherReferences | None]]:
-        """Yield what else may be right, as CPU's kernel over another layout or of a later torch, with the reason.
+        """Yield (reason, outcome, further references) of each call whose values may be right too.
 
-        With dense arguments in place of strided ones, the wider and the perturbed calls have dense arguments too.
+        If dense arguments replace strided ones, the wider and the perturbed calls get dense arguments too.
 
-        CPU's kernel over results that held zeros is right too: an out= argument has no value before the call.
+        CPU's kernel over ``out=`` arguments that held zeros is right too: an ``out=`` argument has no value before
+        the call.
 
-        CPU's vector loops run over contiguous tensors alone, and do not always do with NaN and infinities what its
-        loops over single elements do.
+        CPU's vector loops run over contiguous tensors only, and may treat NaN and infinities differently from its
+        loops over single elements.
 
-        The larger one of a number and a signalling NaN is the number in some math libraries and NaN in others. An op
+        The maximum of a number and a signalling NaN is the number in some math libraries and NaN in others. An op
         that moves numbers has to leave such a NaN as it is.
 
-        A device that may flush subnormal numbers may do so to its arguments: comparisons and slopes jump at zero.
+        A device that may flush subnormal numbers may flush its arguments: comparisons and slopes jump at zero.
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
         if strided:

@@ -1,4 +1,4 @@
-"""Two outcomes of one case compared: their errors, their results and what their written arguments hold."""
+"""Comparison of two outcomes of one case: their errors, their results and their written arguments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from conformance.vocabulary import Check, Fact, Route
 
 
 class Comparison:
-    """What has to be equal in outcomes of one overload, served by ``route`` on ``device``."""
+    """The comparison of outcomes of one overload, served by ``route`` on ``device``."""
 
     def __init__(self, criteria: Criteria, route: Route, device: torch.device) -> None:
         self._criteria = criteria
@@ -52,7 +52,7 @@ class Comparison:
         return self.results(expected, actual, others) + self.written(expected, actual, others, fetched)
 
     def results(self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> list[Mismatch]:
-        """Return differences of the device's results from CPU's, one a result."""
+        """Return differences of the device's results from CPU's, at most one for each result."""
         if len(expected.leaves) != len(actual.leaves):
             n, m = len(actual.leaves), len(expected.leaves)
             return [Mismatch(Check.SHAPE, "", {"kind": Fact.COUNT.value, "device": n, "cpu": m})]
@@ -61,7 +61,7 @@ class Comparison:
         return [one for one in found if one] or self._together(expected, actual)
 
     def _together(self, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
-        """Return differences in results that are right one by one."""
+        """Return differences in results that each pass their own comparison."""
         found = self._of_vectors(expected, actual)
         if found:
             return [Mismatch(Check.VALUE, expected.leaves[found[0]][0], found[1])]
@@ -69,7 +69,7 @@ class Comparison:
         return [unrelated] if unrelated else []
 
     def _of_vectors(self, expected: CallOutcome, actual: CallOutcome) -> tuple[int, dict[str, Any]] | None:
-        """Return the position and the facts of a result whose vectors are those of CPU up to phase alone."""
+        """Return the position and the facts of a result whose vectors are wrong though right up to phase, else None."""
         theirs, ours = ([leaf for _, leaf in outcome.leaves] for outcome in (expected, actual))
         apart = phases.apart(self._criteria.facts, theirs, ours)
         if apart:
@@ -84,9 +84,9 @@ class Comparison:
     def written(
         self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, fetched: storages.Fetched
     ) -> list[Mismatch]:
-        """Return differences in what written arguments hold, which are results too.
+        """Return differences in the written arguments, which are results too.
 
-        So are those that CPU writes although the schema does not say so, such as running statistics.
+        Arguments that CPU writes although the schema does not say so, such as running statistics, count as written.
         """
         found: list[Mismatch] = []
         for i, (want, got) in enumerate(zip(expected.side.arguments, actual.side.arguments, strict=True)):
@@ -104,19 +104,19 @@ class Comparison:
         return found
 
     def same_values(self, one: CallOutcome, other: CallOutcome) -> bool:
-        """Whether a device that did as ``other`` did has the values of CPU's ``one``, however they lie in memory."""
+        """Return whether ``other``, judged as the device's outcome, has the values of CPU's ``one``, in any layout."""
         return nowhere(self.wrong_values(one, other))
 
     def same_results(self, one: CallOutcome, other: CallOutcome) -> bool:
-        """Whether two calls of CPU returned the same, whatever the written arguments hold."""
+        """Return whether two calls returned the same results, whatever the written arguments hold."""
         return nowhere(self._wrong_results(one, other, None))
 
     def differ_grossly(self, one: CallOutcome, other: CallOutcome) -> bool:
-        """Whether CPU's two calls gave an element each that no rounding explains."""
+        """Return whether two calls of CPU differ in an element by more than rounding can explain."""
         return any(far_apart(a, b) for a, b in zip(_tensors(one), _tensors(other), strict=True))
 
     def are_close(self, expected: CallOutcome, other: CallOutcome, others: OtherReferences) -> bool:
-        """Whether another call of CPU gives the values of ``expected`` within the tolerance of a native kernel.
+        """Return whether another call of CPU gives the values of ``expected`` within the tolerance of a native kernel.
 
         ``others``: the further references of ``expected``.
         """
@@ -126,11 +126,11 @@ class Comparison:
     def wrong_values(
         self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None, *, left: bool = False
     ) -> list[torch.Tensor] | None:
-        """Where a device that did as ``other`` did has other values than CPU's ``one``.
+        """Return elementwise where ``other``, judged as the device's outcome, has other values than CPU's ``one``.
 
-        Returns a mask a result, then one an argument; None where they are not of the same number and shapes.
-        ``others``: the further references of ``one``, if there are any. ``left``: what an argument that ``one`` left
-        as it was counts as.
+        There is a mask for each result, then one for each argument. None if their number or their shapes differ.
+        ``others``: the further references of ``one``, if there are any. ``left``: the mask of an argument that
+        ``one`` left as it was.
         """
         of_left = torch.tensor(left)
         of_results = self._wrong_results(one, other, others)
@@ -199,7 +199,7 @@ class Comparison:
             differs = None if is_right else differs
         of_argument = [side.argument(i) is not None for side in sharing]
         if differs or has_no_memory(want) or all(of_argument):
-            return differs  # a result that is an argument's storage is compared with that argument
+            return differs  # a result in an argument's storage is compared as that argument
         differs = self._values(expected, i, want, got, name, others.leaf(i))
         shares = of_argument[1] or sharing[1].earlier(i) is not None
         return differs if differs or shares else storages.oversized(want, got, name)
@@ -208,7 +208,7 @@ class Comparison:
         self, differs: Mismatch, expected: CallOutcome, actual: CallOutcome, i: int, others: OtherReferences,
         sharing: tuple[storages.Sharing, storages.Sharing],
     ) -> bool:  # fmt: skip
-        """Whether a result is right with other strides than CPU's, or with another offset, as ``differs`` says."""
+        """Return whether a result is right although strides or offset are not CPU's. ``differs``: that finding."""
         want, got = expected.leaves[i][1], actual.leaves[i][1]
         of_strides = differs.check is Check.STRIDE
         if of_strides and others.promoted_strides(i, want.dtype) == got.stride():
@@ -216,7 +216,7 @@ class Comparison:
         argument = sharing[1].argument(i)
         if argument is not None:
             return _keeps_out(differs, expected.side.arguments[argument], actual.side.arguments[argument])
-        if not of_strides:  # a copy of what is a part of an argument on CPU
+        if not of_strides:  # a copy, where CPU's result is a part of an argument
             is_copy = self._criteria.may_alias and sharing[0].argument(i) is not None
             return is_copy and got.storage_offset() == 0
         if storages.lies_as_new(want, got) or storages.lies_as_an_argument(want, got, actual.side):
@@ -224,26 +224,26 @@ class Comparison:
         return self._criteria.facts.picks_kernel and storages.lies_densely(got)
 
     def _left_on_host(self, i: int, others: OtherReferences, sharing: storages.Sharing) -> bool:
-        """Whether a result on the host belongs on the device: see :meth:`OtherReferences.follows_arguments`.
+        """Return whether a result on the host belongs on the device: see :meth:`OtherReferences.follows_arguments`.
 
-        A composite op is torch's own, and some of these make their results on the host. A result in the storage of an
-        argument is where that argument is.
+        A composite op is torch's own, and some composite ops make their results on the host. A result in the storage
+        of an argument is where that argument is.
         """
         valued = self._criteria.equivalence(i).is_of_values and sharing.argument(i) is None
         return valued and not self.is_composite and others.follows_arguments(i)
 
     def _may_be_new(self, relation: Mismatch, others: OtherReferences) -> bool:
-        """Whether a result with memory of its own is right though CPU's shares some: the schema promises no sharing.
+        """Return whether a result may have memory of its own where CPU's shares: the schema promises no sharing.
 
-        Such a result may have other strides and another offset than CPU's, too.
+        The strides and the offset of this result may differ from CPU's, too.
 
-        A composite op is torch's own, so that the device's ops below it have to share memory as CPU's do.
+        A composite op is torch's own, so the device's ops below it have to share memory as CPU's do.
         """
         is_new = relation.facts["kind"] != Fact.IDENTITY.value and relation.facts["device"] is None
         return is_new and not self.is_composite and not others.shares_by_schema
 
     def _plain(self, expected: CallOutcome, want: Any, got: Any, i: int) -> Mismatch | None:
-        """Return the difference of two results of which one is no tensor."""
+        """Return the difference of two results that are not both tensors."""
         name = expected.leaves[i][0]
         if type(want) is not type(got):
             ours, theirs = type(got).__name__, type(want).__name__
@@ -273,7 +273,10 @@ class Comparison:
         reference: OtherReference,
         written: Argument | None = None,
     ) -> Mismatch | None:
-        """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
+        """Return the difference of two values, unless their bits are equal.
+
+        The fallback has to be exact. A kernel has to be about as close to the float64 result as CPU is.
+        """
         kind = self._criteria.equivalence(position)
         if not kind.is_of_values:
             return None
@@ -298,29 +301,30 @@ class Comparison:
     def _directed(
         self, want: torch.Tensor, here: torch.Tensor, name: str, reference: OtherReference
     ) -> Mismatch | None:
-        """Return the finding that elements within their bounds are all rounded in one direction."""
+        """Return a finding if elements within their bounds are all rounded in one direction."""
         wide = reference.float64() if rounding.may_be_directed(want, here) else None
         found = rounding.directed(want, here, wide) if wide is not None and wide.shape == want.shape else None
         return Mismatch(Check.VALUE, name, found) if found else None
 
     def _further(self, dtype: torch.dtype, reference: OtherReference | None) -> Further:
-        """Return what is asked about a result of a dtype that is beyond its bound."""
+        """Return the further references for a result of ``dtype`` that is beyond its bound."""
         if reference is None:
             return NOTHING_FURTHER
         spread = reference.spread if self._criteria.sums(dtype) else None
         return Further(spread, reference.own, reference.without_nan, reference.of_magnitudes)
 
     def _moved_from(self, expected: CallOutcome) -> list[torch.Tensor]:
-        """Return what the arguments that are read held before the call, if results are elements of them."""
+        """Return the values of the read arguments before the call, if results are elements of these arguments."""
         read = [a for a in expected.side.arguments if a.slot.pool and self._criteria.facts.moves]
         return [view(a.before, a.tensor.dtype, a.placement) for a in read]
 
     def _wrong(
         self, one: CallOutcome, position: int | None, a: Any, b: Any, further: OtherReference | None
     ) -> torch.Tensor | None:
-        """Return elementwise where a result does not agree with that of CPU's call ``one`` as the device's has to.
+        """Return elementwise whether ``b`` disagrees with ``a``, a result of CPU's call ``one``, as a device's result.
 
-        None where they are not to be compared. What is no tensor, or has no elements to tell apart, has one.
+        None if the two cannot be compared. The mask has one element for a non-tensor, and for a result that is judged
+        as a whole.
         """
         if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
             return _NOWHERE
@@ -328,7 +332,7 @@ class Comparison:
             return None
         if a.layout != torch.strided or b.layout != torch.strided:
             return _NOWHERE if sparse.difference(a, b, "") is None else None
-        a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
+        a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than the computation
         kind = self._criteria.equivalence(position)
         if not kind.is_of_values or bits.same_bits(a, b) or _are_equivalent(kind, one, a, b):
             return _NOWHERE
@@ -345,7 +349,7 @@ _NOWHERE = torch.zeros((), dtype=torch.bool)
 
 
 def _is_written(argument: Argument, outcome: CallOutcome) -> bool:
-    """Whether CPU wrote an argument, or should have: the schema says so, or it was seen."""
+    """Return whether an argument is written: the schema says so, or CPU wrote it."""
     return argument.slot.written or storages.is_written_unmarked(argument, outcome.side.arguments)
 
 
@@ -356,18 +360,18 @@ def _tensors(outcome: CallOutcome) -> list[torch.Tensor]:
 
 
 def _complete(masks: Sequence[torch.Tensor | None]) -> list[torch.Tensor] | None:
-    """Return the masks, if there is one for every result."""
+    """Return the masks if every result has one, else None."""
     found = [mask for mask in masks if mask is not None]
     return found if len(found) == len(masks) else None
 
 
 def nowhere(masks: list[torch.Tensor] | None) -> bool:
-    """Whether there are masks of wrong elements, and none of them marks one."""
+    """Return whether there are masks of wrong elements, and no mask marks an element."""
     return masks is not None and not any(bool(mask.any()) for mask in masks)
 
 
 def error_parity(expected: BaseException | None, actual: BaseException | None) -> Mismatch | None:
-    """Where CPU raises, the device raises the same type; where it does not, neither does the device."""
+    """Return a mismatch unless both sides raised the same type of error, or neither raised."""
     if type(expected) is type(actual):
         return None
     found = {"kind": Fact.ERRORS.value, "device": facts.error(actual), "cpu": facts.error(expected)}
@@ -375,7 +379,7 @@ def error_parity(expected: BaseException | None, actual: BaseException | None) -
 
 
 def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None:
-    """Return None if both storages, and how both tensors lie in them, are equal; otherwise ``got`` on the CPU.
+    """Return None if the storages and strides of both tensors are equal; otherwise ``got`` on the CPU.
 
     Both have one dtype, shape, offset and bits.
     """
@@ -388,7 +392,7 @@ def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None
 
 
 def _stale(argument: Argument) -> torch.Tensor | None:
-    """Return what a written argument held before the call; None where the call gave it another size or dtype."""
+    """Return the values of a written argument before the call; None if the call gave it another size or dtype."""
     placed = argument.placement
     if argument.tensor.shape != torch.Size(placed.size) or argument.before.numel() % argument.tensor.element_size():
         return None
@@ -396,17 +400,17 @@ def _stale(argument: Argument) -> torch.Tensor | None:
 
 
 def _has_signed_zeros(criteria: Criteria, expected: CallOutcome) -> bool:
-    """Whether the signs of CPU's zeros are defined.
+    """Return whether the signs of CPU's zeros are defined.
 
-    They are not where the larger or smaller of two equal numbers is returned. CPU negates complex numbers as 0 - x in
-    its vector loops and as -x behind their end, so the sign of a zero depends on its position.
+    They are undefined for an op that returns the larger or smaller of two equal numbers. CPU negates complex numbers
+    as 0 - x in its vector loops and as -x behind their end, so the sign of a zero depends on its position.
     """
     negated = any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
     return not criteria.facts.either_zero and not negated
 
 
 def _are_equivalent(kind: Equivalence, expected: CallOutcome, want: torch.Tensor, got: torch.Tensor) -> bool:
-    """Whether a result of a call that is not unique is as right as CPU's."""
+    """Return whether a result that is not unique is as right as CPU's."""
     if kind is Equivalence.EQUAL:
         return False
     arguments = expected.side.arguments
@@ -415,7 +419,7 @@ def _are_equivalent(kind: Equivalence, expected: CallOutcome, want: torch.Tensor
 
 
 def _keeps_out(differs: Mismatch, want: Argument, got: Argument) -> bool:
-    """Whether strides differ in place only because the device does what torch documents of an ``out=`` argument."""
+    """Return whether strides or offset differ only because the device treats an ``out=`` as torch documents."""
     if differs.check not in (Check.STRIDE, Check.OFFSET):
         return False
     resized = differs.check is Check.STRIDE and got.tensor.shape != got.placement.size

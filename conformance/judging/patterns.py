@@ -1,4 +1,4 @@
-"""The pattern of a mismatch's wrong elements: where they are and what they hold, by the simplest rule. Pure.
+"""The pattern of a mismatch's wrong elements: their places and their values, by the simplest rule. Pure.
 
 A rule is stored only if it describes the wrong elements exactly: all of them, and no other element.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-# A stride of wrong elements counts as a rule from so many repetitions on; fewer are a coincidence.
+# A constant step between wrong elements counts as a rule from this many repetitions on; fewer are a coincidence.
 REPEATS = 3
 LONGEST_PERIOD = 4096  # elements
 
@@ -21,9 +21,9 @@ def pattern(
 ) -> dict[str, Any]:
     """Return the pattern of the ``wrong`` elements as JSON.
 
-    All tensors are on CPU and have one shape; ``wrong`` is bool and not all false. ``stale`` is what the memory of the
-    result held before the call, None if unknown. Fields: ``wrong`` and ``of`` count elements, ``first`` and ``last``
-    are row-major flat indices, ``where`` and ``values`` are rules or None:
+    All tensors are on CPU and have one shape; ``wrong`` is bool and not all false. ``stale`` is the content of the
+    result's memory before the call, None if unknown. Fields: ``wrong`` and ``of`` count elements, ``first`` and
+    ``last`` are row-major flat indices, ``where`` and ``values`` are rules or None:
 
     - ``where``: ``all``; ``expected`` (``is``: nan, infinite, zero, negative); ``box`` (``dims``: of each dimension
       that matters, ``dim``, ``size``, and ``from``, ``to``, both included, or ``every``, ``at``); ``flat`` (``size``
@@ -48,7 +48,7 @@ def _where(wrong: torch.Tensor, expected: torch.Tensor) -> Rule | None:
 
 
 def _by_expected(wrong: torch.Tensor, expected: torch.Tensor) -> Rule | None:
-    """The wrong elements are those whose expected value is special."""
+    """Return the rule that the wrong elements are those with a special expected value, None if they are not."""
     special = {"nan": expected.isnan(), "infinite": expected.isinf(), "zero": expected == 0}
     if not expected.dtype.is_complex and expected.dtype is not torch.bool:
         special["negative"] = expected < 0
@@ -56,7 +56,7 @@ def _by_expected(wrong: torch.Tensor, expected: torch.Tensor) -> Rule | None:
 
 
 def _box(wrong: torch.Tensor) -> Rule | None:
-    """The wrong elements are all those whose index in each dimension is one of some."""
+    """Return the rule that the wrong elements are all combinations of some indices of each dimension, else None."""
     count = 1
     dims: list[Rule] = []
     for dim, size in enumerate(wrong.shape):
@@ -76,7 +76,7 @@ def _flat(wrong: torch.Tensor) -> Rule | None:
 
 
 def _run(hit: torch.Tensor) -> Rule | None:
-    """Return the indices that are hit as a range, or as every so many; None where they are neither."""
+    """Return the rule for the indices that are hit: a range, or every n-th index. None if they are neither."""
     indices = torch.nonzero(hit).reshape(-1)
     first, last, count = int(indices[0]), int(indices[-1]), len(indices)
     if last - first + 1 == count:
@@ -95,7 +95,7 @@ def _values(
     actual: torch.Tensor,
     stale: torch.Tensor | None,
 ) -> Rule | None:
-    """Return what the wrong elements hold."""
+    """Return the rule for the values of the wrong elements, None if there is none."""
     if stale is not None and stale.dtype == actual.dtype and bool(_same(actual, stale).all()):
         return {"kind": "stale"}
     if bool(actual.isnan().all()):
@@ -121,7 +121,7 @@ def _can_be_negative(tensor: torch.Tensor) -> bool:
 
 
 def _is_shifted(indices: torch.Tensor, expected: torch.Tensor, actual: torch.Tensor, by: int) -> bool:
-    """Whether each wrong element that has one holds the expected value of its neighbour, ``by`` elements before it."""
+    """Return whether each wrong element holds the expected value of the element ``by`` before it, if there is one."""
     source = indices - by
     inside = (source >= 0) & (source < len(expected))
     if int(inside.sum()) < REPEATS:

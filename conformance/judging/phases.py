@@ -1,4 +1,4 @@
-"""Singular vectors, which are right up to phase: whether both vectors of a singular value have one phase.
+"""Phases of singular vectors, which are right up to phase: both vectors of a singular value must have one phase.
 
 Pure, on CPU tensors and on what :func:`host_copy` reads.
 """
@@ -16,14 +16,14 @@ from conformance.judging.equivalence import up_to_phase, wide
 from conformance.judging.views import host_copy
 from conformance.ops.family import Equivalence, OpFacts
 
-# The difference of two phases, which are numbers of modulus one, that rounding does not explain. It is 2 if a sign is
-# wrong.
+# The difference of two phases, which are numbers of modulus one, that rounding does not explain. A wrong sign makes a
+# difference of 2.
 FAR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Two results, by position, whose vectors have different phases at ``index``: of the batch, then the pair's."""
+    """Two results, by position, whose vectors have different phases. ``index``: of the batch, then of the pair."""
 
     first: int
     second: int
@@ -31,11 +31,11 @@ class Apart:
 
 
 def apart(facts: OpFacts, expected: Sequence[Any], actual: Sequence[Any]) -> Apart | None:
-    """Return the first pair of singular vectors that are right up to phase each, and have different phases.
+    """Return the first pair of singular vectors that are each right up to phase, but have different phases.
 
     ``expected`` and ``actual`` are the results of CPU and of the device. The product of such a pair is not CPU's, so
-    that the factors do not give the matrix. Singular values that are 0 next to the largest one do not count: their
-    vectors are chosen one by one.
+    the factors do not give the matrix. Singular values that are 0 next to the largest one do not count: their two
+    vectors are chosen independently.
     """
     if facts.singular_values is None or not are_alike(expected, actual):
         return None
@@ -60,14 +60,14 @@ OF_VECTORS = (Equivalence.UP_TO_PHASE, Equivalence.ROWS_UP_TO_PHASE)
 
 
 def are_alike(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
-    """Whether the results are as many tensors of the same dtypes and sizes."""
+    """Return whether both sides have the same number of results, all tensors, with the same dtypes and sizes."""
     pairs = list(zip(expected, actual, strict=False))
     tensors = len(expected) == len(actual) and all(isinstance(t, torch.Tensor) for pair in pairs for t in pair)
     return tensors and all(a.dtype == b.dtype and a.shape == b.shape for a, b in pairs)
 
 
 def columns(kind: Equivalence, *vectors: torch.Tensor) -> list[torch.Tensor]:
-    """Return the vectors as columns. Rows are those of a conjugate transpose."""
+    """Return the vectors as columns. Vectors in rows are conjugated and transposed."""
     return [t.mH if kind is Equivalence.ROWS_UP_TO_PHASE else t for t in vectors]
 
 

@@ -1,4 +1,4 @@
-"""Results that are numbers of Python and no tensors: which are the same, and how far one may be from CPU's."""
+"""Comparison of results that are Python numbers, not tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.records import Mismatch
 
 
 def same(want: Any, got: Any, signed_zeros: bool) -> bool:
-    """Return whether two results of one type are equal: of floats and complex numbers the bits, or both are NaN.
+    """Return whether two results of one type are equal. Floats and complex numbers: equal bits, or both are NaN.
 
     ``signed_zeros``: whether 0.0 and -0.0 differ.
     """
@@ -38,9 +38,9 @@ def _numbers(want: complex, got: complex) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _narrowest(expected: CallOutcome) -> torch.dtype | None:
-    """Return the dtype of the argument with the fewest digits, which a number may be computed in; None if none has any.
+    """Return the floating dtype of an argument with the fewest digits, in which a number may be computed, else None.
 
-    Small floats are to be computed with in float32.
+    In place of a small float it is float32, in which small floats have to be computed.
     """
     dtypes = {a.tensor.dtype for a in expected.side.arguments if a.slot.pool}
     floats = [dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex]

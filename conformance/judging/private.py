@@ -1,4 +1,4 @@
-"""What the kernel of a forward keeps for the one of its backward, which each device may choose for itself."""
+"""Private results of a forward's kernel for the kernel of its backward. Each device may choose its own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _BACKWARD, _FORWARD = "_backward", "_forward"
 
 
 def with_own(op: Op) -> Op | None:
-    """Return ``op`` with what the forward on the arguments' own device keeps in place of the arguments of that name.
+    """Return a function that calls ``op`` with private results of the forward on the arguments' own device.
 
-    None if no argument is named as a private result of the forward. The results are those of ``op``.
+    They replace the arguments of the same names. None if no argument has the name of a private result of the forward.
+    The function returns the results of ``op``.
     """
     schema: Any = getattr(op, "_schema", None)
     forward = forward_of(overload_of(schema)) if schema is not None else None
@@ -41,7 +42,7 @@ def with_own(op: Op) -> Op | None:
 
 
 def forward_of(overload: str) -> Any:
-    """Return the overload whose backward an overload is by its name; None if there is none."""
+    """Return the forward overload of an overload that is a backward by its name; None if there is none."""
     operator = overload.partition(".")[0]
     if not operator.endswith(_BACKWARD):
         return None

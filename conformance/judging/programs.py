@@ -1,4 +1,4 @@
-"""One scenario on both sides, in this process: what was compared, and every difference found."""
+"""The judgement of one scenario: its runs on both sides in this process, and every difference found."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from conformance.records import Mismatch
 from conformance.scenarios.model import HIDDEN_BY, Broken, NotOffered, Results, Scenario, first_line
 from conformance.vocabulary import Check, Fact
 
-#: How far a result may be from CPU's: a program rounds many times, in another order.
+#: The distance from CPU's result that is allowed, in units in the last place: a program rounds many times, in another
+#: order.
 CLOSENESS_ULPS = 16.0
-#: After so many more runs, each of which keeps memory, a program leaks. What is kept once for all is a cache.
+#: A program leaks if each of this many more runs keeps memory. Memory that is kept once is a cache.
 MORE_RUNS = 3
-#: torch's own numbers, which stand in for an adapter's, include a workspace for each stream, and devices have some.
+#: The same without an adapter: torch's own counts include a workspace for each stream, and a device has several.
 MORE_RUNS_BY_TORCH = 64
 _SECOND = contexts.of("second_device")
-_LEFT_OUT = 3  # results that are not offered, as far as a reason lists them
+_LEFT_OUT = 3  # at most this many results that are not offered are listed in a reason
 
 
 def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], None]) -> CaseResult:
     """Run a scenario on CPU and on the device, and compare the results.
 
-    If they agree, a scenario that is not slow runs on the second device as well, if there is one, while the first is
-    current, and then in another thread. One that leaves device memory allocated runs again, to tell a leak from a
-    cache. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device"
-    before it runs on a device. The result names what one of them does not offer, which is not compared. Raises what the
-    program raises on CPU.
+    If the results agree, a scenario that is neither slow nor compiles runs on the second device as well, if there is
+    one, while the first is current, and then in another thread. A scenario that leaves device memory allocated runs
+    again, to tell a leak from a cache. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with
+    "device" before it runs on a device. Results that the device does not offer are not compared, and the returned
+    result names them. Raises the program's exception on CPU.
     """
     HIDDEN_BY[backend.kind] = backend.hidden_by
     torch.set_num_threads(1)  # the threads of the process that forked this one do not exist here
@@ -65,7 +66,7 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
 
 
 def _has_grown(before: tuple[int, int], backend: Capabilities) -> bool:
-    """Whether more device memory is allocated than before, with what Python's collector can free freed."""
+    """Return whether more device memory is allocated than before, even after Python's garbage collector ran."""
     if backend.live_memory() <= before:
         return False
     gc.collect()
@@ -73,11 +74,11 @@ def _has_grown(before: tuple[int, int], backend: Capabilities) -> bool:
 
 
 def _leaked(scenario: Scenario, backend: Capabilities) -> Mismatch | None:
-    """Run a scenario some more times. Return what the last run kept, if each of them keeps memory."""
+    """Run a scenario some more times. Return the leak of the last run if every run keeps memory."""
     leaked: Mismatch | None = None
     for _ in range(MORE_RUNS_BY_TORCH if backend.bare else MORE_RUNS):
         before = backend.live_memory()
-        with contextlib.suppress(Exception):  # what it raises now and did not raise at first is no leak
+        with contextlib.suppress(Exception):  # an error that the first run did not raise is no leak
             scenario.run(backend.device)
         backend.synchronize()
         if not _has_grown(before, backend):
@@ -91,7 +92,7 @@ def _where(place: str, found: CaseResult) -> list[Mismatch]:
 
 
 def _in_a_thread(scenario: Scenario, backend: Capabilities, expected: Results, before: Sequence[str]) -> CaseResult:
-    """Run a scenario in a new thread, and compare its results. It offers what it offered before."""
+    """Run a scenario in a new thread, and compare its results. It has to offer what it offered before."""
     with ThreadPoolExecutor(1) as threads:
         try:
             result, compared = threads.submit(_compared, scenario, backend, expected, backend.device).result()
@@ -108,21 +109,21 @@ def _lost(name: str, e: NotOffered) -> Mismatch:
 
 
 def devices(scenario: Scenario, backend: Capabilities) -> list[str]:
-    """Return the devices on which a scenario runs: the one that is tried, and the second one unless it is slow."""
+    """Return the devices on which a scenario runs: the backend's, and the second unless it is slow or compiles."""
     if scenario.slow or scenario.compiles or _SECOND.lacks(backend):
         return [backend.device]
     return [backend.device, str(_SECOND.device(torch.device(backend.device)))]
 
 
 def runs_in_thread(scenario: Scenario) -> bool:
-    """Whether a scenario runs again in another thread, as all but the slow ones do."""
+    """Return whether a scenario runs again in another thread: unless it is slow or compiles."""
     return not (scenario.slow or scenario.compiles)
 
 
 def _compared(
     scenario: Scenario, backend: Capabilities, expected: Results, device: str
 ) -> tuple[CaseResult, Sequence[str]]:
-    """Run a scenario on a device, and compare the results with the expected ones. Returns which ones were, too.
+    """Run a scenario on a device, and compare its results. Return the judgement, and the names of compared results.
 
     Raises NotOffered.
     """
@@ -164,10 +165,10 @@ def _on_device(scenario: Scenario, backend: Capabilities, device: str) -> tuple[
 
 
 def operators(scenario: Scenario, device: str) -> list[str]:
-    """Run a scenario on one side; returns the operators that ran, each at its first place."""
+    """Run a scenario on one side. Return the operators that ran, in order of their first starts."""
 
     def run() -> None:
-        with contextlib.suppress(Exception):  # the finding is known; what ran until then is listed
+        with contextlib.suppress(Exception):  # the finding is known; list the operators until then
             scenario.run(device)
 
     return kernels.names(run)
@@ -178,16 +179,16 @@ def _lacks(found: torch.Tensor | NotOffered | Broken) -> bool:
 
 
 def _is_part(name: str, parts: dict[str, list[str]]) -> bool:
-    """Whether a result is one of those that are not offered, or of a part of the program that is not.
+    """Return whether a result is not offered, itself or as a part of the program.
 
-    ``parts``: of what is not offered, CPU's results whose names begin with its own. What has none stands in place of
-    all.
+    ``parts``: for each name that is not offered, CPU's results whose names begin with it. A name without such results
+    stands for all results.
     """
     return any(name.startswith(one) or not of_cpu for one, of_cpu in parts.items())
 
 
 def _left_out(lacking: Results) -> str:
-    """Return which results were not compared, "" if all were."""
+    """Return the results that were not compared, with reasons; "" if all were."""
     if not lacking:
         return ""
     reasons = list(dict.fromkeys(f"{name} ({why})" for name, why in lacking.items()))
@@ -207,7 +208,7 @@ def _difference(scenario: Scenario, name: str, expected: Results, actual: Result
         error = dict(zip(("type", "message"), got.error, strict=True)) if got.error else None
         told = {"kind": Fact.PROGRAM.value, "lines": list(got.lines), "at": got.at, "error": error}
         return Mismatch(Check.VALUE, name, told)
-    assert isinstance(got, torch.Tensor)  # what is not offered has been left out
+    assert isinstance(got, torch.Tensor)  # results that are not offered have been left out
     if found := compare.metadata(want, got, name, strided=can_fetch()):
         return found
     if scenario.exact:

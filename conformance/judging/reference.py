@@ -1,7 +1,7 @@
-"""CPU's outcome of a case, and when it is no reference: CPU serves no such case, or its result is undefined.
+"""CPU's outcome of a case, and the reasons why it may be no reference: CPU does not serve the case, or it is undefined.
 
-A case is compared as far as it can be first. Only a difference raises a doubt, and a doubt excuses no more than what
-CPU does: where CPU's result is defined in another way, the device has to give that one.
+A case is normally compared before CPU is doubted. Only a difference raises a doubt, and a doubt excuses no more than
+CPU's own behaviour explains: where CPU's result is defined in another way, the device has to give that result.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from conformance.support.lines import error_line
 from conformance.torch_versions import as_composed, overload_of, tags
 from conformance.vocabulary import Check
 
-#: How often CPU is asked once more, in rounds of calls, before its values are held against a device: some of its
-#: resampling kernels multiply by zero what lies behind a buffer of their own, which at times changes a zero's sign.
+#: The rounds of further CPU calls before CPU's values are held against a device. Some of CPU's resampling kernels
+#: multiply memory behind a buffer of their own by zero, which at times changes the sign of a zero.
 ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 PREDICTED = "torch's own kernel for Meta predicts other sizes than CPU's kernel gives, and the device has those"
@@ -46,21 +46,22 @@ OVERLAP = "CPU refuses an argument that overlaps the one that is written"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
 
-#: What torch's kernels for all devices may do otherwise than CPU's own: they check, round and lay out in another way.
+#: The checks in which torch's kernels for all devices may differ from CPU's own: they check arguments, round and lay
+#: out results in another way.
 _COMPOSED_OTHERWISE = frozenset({
     Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STORAGE, Check.STRIDE,
     Check.VALUE,
 })  # fmt: skip
-#: The checks that fail with the numbers of a result, which a call may also refuse.
+#: The checks that fail if only the numbers of a result differ, or if a side refuses them.
 OF_NUMBERS = frozenset({Check.ERROR_PARITY, Check.VALUE})
-#: The checks that fail with the sizes of a result.
+#: The checks that fail if sizes of a result differ.
 _OF_OTHER_SIZES = frozenset({Check.SHAPE, Check.STRIDE, Check.VALUE})
-#: The checks that fail with how a result lies in memory, and with what it holds.
+#: The checks that fail if strides or values of a result differ.
 _OF_STRIDES_AND_VALUES = frozenset({Check.STRIDE, Check.VALUE})
 
 
 class NotJudged(Exception):
-    """A case that has no reference. ``tainted``: CPU may have damaged this process while that was found out."""
+    """The error that a case has no reference. ``tainted``: CPU may have damaged this process before this was known."""
 
     def __init__(self, why: str, tainted: bool = False) -> None:
         super().__init__(why)
@@ -69,7 +70,7 @@ class NotJudged(Exception):
 
 
 class Reference:
-    """CPU, as the reference of one overload. Makes more calls than one only where it has to be doubted."""
+    """CPU, as the reference of one overload. It makes more than one call only where it has to be doubted."""
 
     def __init__(
         self, call: Caller, twins: Twins, criteria: Criteria, comparison: Comparison, context: Context = PLAIN
@@ -84,7 +85,7 @@ class Reference:
         self._values = OtherValues(call, twins, criteria, comparison, context)
 
     def outcome(self, case: Case) -> CallOutcome:
-        """Return what CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
+        """Return CPU's outcome. Raises NotJudged if it is known to be no reference before the device is called."""
         twice = _writes_twice(case)
         try:
             if twice:
@@ -103,7 +104,10 @@ class Reference:
         return expected
 
     def _try_in_peace(self, case: Case) -> None:
-        """Call with an expanded argument that is written, where it cannot do harm. Raises NotJudged."""
+        """Make a trial call with room behind a written expanded argument.
+
+        Raises NotJudged if the call returns, or writes into the room.
+        """
         trial = self._call(altered.roomy(self._twins, case))
         if trial.error is None:
             raise NotJudged(TWICE)
@@ -111,7 +115,7 @@ class Reference:
             raise NotJudged(OVERRUN)
 
     def _with_room(self, case: Case) -> CallOutcome | None:
-        """Call with drawn strides where writing behind an argument can do no harm. Raises NotJudged if CPU does.
+        """Call with drawn strides and room behind written arguments. Raises NotJudged if CPU writes into the room.
 
         Returns None in other layouts, if nothing is written, and if CPU raises: storages with room cannot be resized.
         """
@@ -131,14 +135,14 @@ class Reference:
         self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome],
         others: OtherReferences,
     ) -> list[Mismatch]:  # fmt: skip
-        """Raise NotJudged if CPU, and not the device, may be what is wrong about a difference.
+        """Return the mismatches to report. Raises NotJudged if CPU, and not the device, may be wrong.
 
-        Return the ``mismatches`` to report: all of them, or those of strides alone where the strides are wrong and the
-        values are right though they are not CPU's.
+        These are all ``mismatches``, or those of strides alone if the strides are wrong and the values are right
+        although they are not CPU's.
 
-        ``actual`` gives the device's outcome of another call, asked for where the device may do as CPU does with other
-        arguments. A device that agrees with CPU this time is not excused for what it did before.
-        ``others``: the references of the case besides ``expected``.
+        ``actual`` returns the device's outcome of another call, for tests whether the device does as CPU does with
+        other arguments. A device that agrees with CPU in that call is not excused for the first call. ``others``: the
+        references of the case besides ``expected``.
         """
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
@@ -163,10 +167,10 @@ class Reference:
         return [m for m in mismatches if m.check in wrong]
 
     def may_round(self, case: Case, expected: CallOutcome) -> bool:
-        """Whether rounding may explain another result than CPU's.
+        """Return whether rounding may explain a result that differs from CPU's.
 
-        Not if CPU itself gives grossly other values for dense arguments: its kernel ignores strides. A device that has
-        those values is excused for that, see below.
+        False if CPU itself gives grossly different values for dense arguments, because then its kernel ignores
+        strides. A device that has the values for dense arguments is excused by :meth:`_excuse_of_values`.
         """
         if case.shared or all(p.layout == "contiguous" for p in case.placements):
             return True
@@ -178,7 +182,7 @@ class Reference:
         self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome],
         others: OtherReferences,
     ) -> set[Check]:  # fmt: skip
-        """The same where both sides returned, and results differ by these ``checks``. Return those to report."""
+        """Return the checks to report if both sides returned and ``checks`` failed. Raises NotJudged."""
         of_sizes = Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE}
         if of_sizes and self._has_sizes_of_dense(case, expected, actual):
             raise NotJudged(LAYOUT, tainted=self._may_write_behind(case))
@@ -199,7 +203,7 @@ class Reference:
         self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome],
         others: OtherReferences,
     ) -> set[Check]:  # fmt: skip
-        """The same where strides differ, and perhaps values."""
+        """Return the checks to report if strides differ, and perhaps values. Raises NotJudged."""
         device = actual()
         if Check.VALUE in checks and self._comparison.same_values(expected, device):
             return checks  # a device that agrees with CPU this time is not excused
@@ -215,7 +219,7 @@ class Reference:
     def _excuse_of_values(
         self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences
     ) -> NotJudged | None:
-        """Return why the device's values are right though CPU's are others; None if they are not. Ignores strides."""
+        """Return why the device's values are right although CPU's differ; None if they are wrong. Ignores strides."""
         if self._may_choose or self._factorizes:
             device = actual()
             wrong = self._comparison.wrong_values(expected, device, others)
@@ -229,16 +233,16 @@ class Reference:
 
     @property
     def _may_choose(self) -> bool:
-        """Whether a kernel of the device's own may leave another of the values that it writes to one element."""
+        """Whether the device's own kernel may leave another one of the values that it writes to an element."""
         return self._criteria.facts.last_wins and not self._comparison.by_cpu
 
     @property
     def _factorizes(self) -> bool:
-        """Whether a kernel of the device's own makes factors."""
+        """Whether the device's own kernel computes a factorization."""
         return self._criteria.facts.factorizes and not self._comparison.by_cpu
 
     def _may_write_behind(self, case: Case) -> bool:
-        """Whether CPU writes behind the storage of an argument, tried where that does no harm, or the trial raises."""
+        """Return whether CPU writes behind the storage of an argument, or raises, in a trial with room there."""
         trial = self._call(altered.roomy(self._twins, case, usual=True))
         return trial.error is not None or any(a.overrun for a in trial.side.arguments)
 
@@ -246,7 +250,7 @@ class Reference:
         self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome],
         others: OtherReferences,
     ) -> bool:  # fmt: skip
-        """Whether the device does what torch's own kernels for all devices do on CPU, where it has no others."""
+        """Return whether the device does what torch's kernels for all devices do on CPU, for a composite overload."""
         if not self._comparison.is_composite or self._criteria.random or not self._context.is_plain_on_cpu:
             return False
         if any(m.check not in _COMPOSED_OTHERWISE for m in mismatches):
@@ -260,7 +264,7 @@ class Reference:
         return not self._comparison.differences(composed, device, others)
 
     def _ends_as_later(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> bool:
-        """Whether the device raises where CPU does so under a later torch alone, or returns where this CPU raises."""
+        """Return whether the device raises or returns as CPU does under a later torch, but not under this one."""
         raised = later_torch.raises(case, self._context)
         if raised:
             return type(expected.error).__name__ not in raised and type(actual().error).__name__ in raised
@@ -268,7 +272,7 @@ class Reference:
         return found is not None and self._comparison.same_values(found, actual())
 
     def _has_sizes_of_dense(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> bool:
-        """Whether the device gives the sizes and values that CPU gives for dense arguments, which these are not."""
+        """Return whether the device gives CPU's sizes and values for dense arguments, where these are not dense."""
         if case.shared or all(p.layout == "contiguous" for p in case.placements):
             return False
         device = actual()
@@ -279,9 +283,10 @@ class Reference:
         return any(self._comparison.same_values(self._call(side), device) for side in sides)
 
     def _has_sizes_of_meta(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
-        """Whether each result of the device has the sizes that torch predicts without memory, and one of CPU's has not.
+        """Return whether all results of the device have the sizes that Meta predicts, and not all results of CPU have.
 
-        Some kernels of CPU return early for tensors without elements, and leave the result in the size of an argument.
+        Some kernels of CPU return early for tensors without elements, and leave the result in the size of an
+        argument.
         """
         if not self._context.is_plain_on_cpu or case.shared or actual.error is not None:
             return False
@@ -292,23 +297,24 @@ class Reference:
         return sizes[1] == sizes[2] != sizes[0]
 
     def is_sound(self, case: Case) -> bool:
-        """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make.
+        """Return whether CPU gives the same bits whatever memory holds, tried with every call that judging may make.
 
-        A call of the case with finite numbers must not read past its arguments either: NaN in each result hides that.
+        A call of the case with finite numbers must not read past its arguments either: NaN in every result would hide
+        this.
         """
         oracle.float64(case, self._twins, self._call.op)
         expected = self.again(case)
         return not self._is_unsound(case, expected) and not self._reads_behind(case, expected, finite=True)
 
     def _is_unsound(self, case: Case, expected: CallOutcome) -> bool:
-        """Whether CPU's results depend on memory that is not its arguments'."""
+        """Return whether CPU's results depend on memory outside its arguments."""
         undefined = self._undefined(expected)
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), undefined=undefined):
             return True
         return self._reads_behind(case, expected)
 
     def _reads_behind(self, case: Case, expected: CallOutcome, *, finite: bool = False) -> bool:
-        """Whether a call of CPU's that returns reads past its arguments."""
+        """Return whether CPU's call returns and reads past its arguments."""
         if expected.error is not None:
             return False
 
@@ -318,7 +324,7 @@ class Reference:
         return oracle.reads_behind_its_arguments(call_with, self._undefined(expected))
 
     def _undefined(self, outcome: CallOutcome) -> list[int]:
-        """Return the positions of results of which no value is promised."""
+        """Return the positions of the results whose values are undefined."""
         return [i for i in range(len(outcome.leaves)) if not self._criteria.facts.equivalence_of(i).is_of_values]
 
 
@@ -327,19 +333,19 @@ def _size(leaf: Any) -> torch.Size | None:
 
 
 def _writes_twice(case: Case) -> bool:
-    """Whether an argument that the op writes has several indices for one element."""
+    """Return whether an argument that the op writes has several indices for one element."""
     pairs = zip(case.sample.tensors, case.placements, strict=True)
     return any(slot.written and placement.layout == "expanded" for slot, placement in pairs)
 
 
 def _reads_turned(case: Case) -> bool:
-    """Whether an argument is the one that is written, turned. A device may take what CPU refuses then."""
+    """Return whether an argument is the written one, transposed. CPU may refuse this, and a device may accept it."""
     pairs = [(case.sample.tensors[a], case.placements[b]) for b, a, distance in case.shared if not distance]
     return any(a.written and placement.layout == "transposed" for a, placement in pairs)
 
 
 def _resizes_self(expected: CallOutcome, op: Callable[..., Any]) -> bool:
-    """Whether a call in place gave the argument that it writes another size, and the op is not about sizes."""
+    """Return whether an in-place call resized the argument that it writes, and this is not the purpose of the op."""
     schema = getattr(op, "_schema", None)
     if schema is None or not schema.name.endswith("_") or "inplace_view" in tags(overload_of(schema)):
         return False
@@ -347,7 +353,7 @@ def _resizes_self(expected: CallOutcome, op: Callable[..., Any]) -> bool:
 
 
 def _loses_out(expected: CallOutcome, op: Callable[..., Any]) -> bool:
-    """Whether an argument that has to be returned, as ``out=`` has, is not among the results of a call that has any."""
+    """Return whether a call with results does not return a written argument that it must return, such as ``out=``."""
     if expected.returned is None:
         return False
     promised = _returned_arguments(op)

@@ -1,4 +1,4 @@
-"""Where CPU refuses a call, and a device may take it or refuse it by another error."""
+"""CPU's refusals of calls that a device may accept, or refuse by another error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Refusals:
     def explain(
         self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
     ) -> str:
-        """Return why the device is right though it does not refuse the call as CPU does; "" if it is not."""
+        """Return why the device is right although it does not refuse the call as CPU does; "" if it is not right."""
         if self._does_without_onednn(case, actual()):
             return ONEDNN
         if self._does_as_if_dense(case, actual()) or self._raises_as_if_dense(case, expected, mismatches, actual):
@@ -41,7 +41,7 @@ class Refusals:
         return ""
 
     def _does_without_onednn(self, case: Case, actual: CallOutcome) -> bool:
-        """Whether CPU, where its kernels do not use oneDNN, takes the call and gives what the device gives."""
+        """Return whether CPU without oneDNN accepts the call and gives the device's values."""
         if actual.error is not None:
             return False
         with without_onednn(), self._context.around():
@@ -49,13 +49,13 @@ class Refusals:
         return expected.error is None and self._comparison.same_values(expected, actual)
 
     def _does_as_if_dense(self, case: Case, actual: CallOutcome) -> bool:
-        """Whether CPU takes the call with arguments without gaps, and the device gives the values of that call.
+        """Return whether CPU accepts the call with dense arguments, and the device gives the values of that call.
 
-        These are contiguous, or in the order of their strides, as a fallback copies them. Some kernels of CPU take any
-        argument for a contiguous one.
+        Dense arguments are contiguous, or in the order of their strides, as a fallback copies them. Some kernels of
+        CPU take any argument for a contiguous one.
 
-        A device must refuse as CPU does what has no defined result, where writes share memory, and a view that strides
-        do not allow.
+        Like CPU, a device must refuse calls without a defined result, such as writes to shared memory, and views that
+        strides do not allow.
         """
         placed = list(zip(case.sample.tensors, case.placements, strict=True))
         several = any(slot.written and placement.several_indices for slot, placement in placed)
@@ -70,9 +70,9 @@ class Refusals:
     def _raises_as_if_dense(
         self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
     ) -> bool:
-        """Whether the device raises what CPU raises for contiguous arguments.
+        """Return whether the device raises the same type of error as CPU for contiguous arguments.
 
-        There are two reasons to refuse such a call, and no promise about which one is found first.
+        There are two reasons to refuse such a call, and it is not defined which one is found first.
         """
         dense = all(placement.layout == "contiguous" for placement in case.placements)
         if case.shared or dense or {m.check for m in mismatches} != {Check.ERROR_PARITY}:
@@ -84,6 +84,6 @@ class Refusals:
 
 
 def _gives_a_view(op: Callable[..., Any]) -> bool:
-    """Whether the op's schema says that a result shares memory with an argument that it does not write."""
+    """Return whether the op's schema says that a result shares memory with an argument that it does not write."""
     schema = getattr(op, "_schema", None)
     return schema is not None and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)

@@ -1,4 +1,4 @@
-"""Drawn results of one call that belong together: one is a multiple of the other, as of noise or a mask of zeros.
+"""Relations between drawn results of one call: one is a multiple of the other, which is noise or a mask of zeros.
 
 Pure, on CPU tensors and on what :func:`host_copy` reads.
 """
@@ -18,31 +18,32 @@ from conformance.judging.views import host_copy, view
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 
-# Fewer numbers than these other than 0 may be such a multiple by chance.
+# Fewer numbers other than 0 than this may be a multiple by chance.
 FEW = 8
-# Units in the last place, of the product, that CPU's result may be off by, and that the device's may.
+# The units in the last place of the product by which CPU's result may be off, and the device's.
 OF_CPU = 8.0
 OF_DEVICE = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Relation:
-    """What another drawn result is multiplied by: a number, and the argument ``factor`` (None: 1) before the call."""
+    """The factors of a drawn result: ``multiple``, and ``values`` of argument ``factor`` (None: 1) before the call."""
 
     multiple: complex
     factor: str | None
     values: torch.Tensor
 
     def product(self, other: torch.Tensor) -> torch.Tensor:
-        """Return what the first drawn result is to be, in double precision, on CPU."""
+        """Return the required values of the first drawn result, in double precision, on CPU."""
         return self.multiple * self.values * widen(host_copy(other))
 
 
 def apart(criteria: Criteria, expected: CallOutcome, actual: CallOutcome) -> Mismatch | None:
-    """Return the first drawn result that does not belong to the device's first one, and does so on CPU.
+    """Return a mismatch for a drawn result that is related to the first drawn result on CPU, but not on the device.
 
-    It does where the first result is c x argument x other, or c x other, in all elements: native_dropout returns a
-    mask for its backward, and rrelu its noise. c is CPU's. None of this depends on what is drawn.
+    They are related if the first result is c x argument x other, or c x other, in all elements: native_dropout
+    returns a mask for its backward, and rrelu its noise. c is CPU's. The relation does not depend on the drawn
+    numbers.
     """
     theirs, ours = _drawn(criteria, expected), _drawn(criteria, actual)
     if len(theirs) < 2 or not _are_alike(theirs, ours):
@@ -86,7 +87,7 @@ def _drawn(criteria: Criteria, outcome: CallOutcome) -> Drawn:
 
 
 def _are_alike(theirs: Drawn, ours: Drawn) -> bool:
-    """Whether both sides have as many drawn results, of the same dtypes and sizes, and the first holds such numbers."""
+    """Return whether both sides have as many drawn results, of the same dtypes and sizes, and the first is inexact."""
     alike = len(theirs) == len(ours) and all(
         a.dtype == b.dtype and a.shape == b.shape for (_, a), (_, b) in zip(theirs, ours, strict=True)
     )
@@ -104,7 +105,7 @@ def _relation(expected: CallOutcome, product: torch.Tensor, other: torch.Tensor)
 
 
 def _factors(expected: CallOutcome, product: torch.Tensor) -> Iterator[tuple[str | None, torch.Tensor]]:
-    """Yield what may be multiplied by another result: each argument that is read, of the size of the product; 1."""
+    """Yield (name, values) of each possible factor: the read arguments of the product's size; then (None, 1)."""
     for argument in expected.side.arguments:
         if argument.slot.pool and tuple(argument.placement.size) == tuple(product.shape):
             yield argument.slot.name, widen(view(argument.before, argument.tensor.dtype, argument.placement))
@@ -112,7 +113,7 @@ def _factors(expected: CallOutcome, product: torch.Tensor) -> Iterator[tuple[str
 
 
 def _multiple(result: torch.Tensor, of: torch.Tensor) -> complex | None:
-    """Return the number that ``of`` is to be multiplied by for ``result``; None if there is none, or only by chance."""
+    """Return the number by which ``of`` is multiplied to give ``result``; None if there is none but by chance."""
     wide, tiny = widen(result), torch.finfo(result.dtype).tiny
     counted = wide.isfinite() & of.isfinite() & (wide.abs() >= tiny) & (of.abs() >= tiny)
     if int(counted.sum()) < FEW:
@@ -124,7 +125,7 @@ def _multiple(result: torch.Tensor, of: torch.Tensor) -> complex | None:
 def _off(result: torch.Tensor, product: torch.Tensor, units: float) -> torch.Tensor:
     """Return elementwise whether a result is further from the product than rounding explains.
 
-    What is not finite, and what may not be finite in the dtype of the result, does not count.
+    A product that is not finite, or may not be finite in the dtype of the result, does not count.
     """
     info = torch.finfo(result.dtype)
     magnitude = product.abs()

@@ -1,4 +1,4 @@
-"""A call that agreed with CPU, made again: for the same bits over other fresh memory, and for CPU's distribution."""
+"""Repetition of a call that agreed with CPU: for the same bits over other fresh memory, and for CPU's distribution."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ from conformance.judging.views import host_copy
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 
-# What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
+# The byte that fills fresh device memory in the second call: NaN in most floating dtypes, and no legal bool.
 REFILL = 0xFF
-# Calls after which none more are made to tell whether a position that has held one value always does.
+# After this many calls, no more are made to tell whether a position that has held one value always does.
 MOST_FOR_POSITIONS = 80
-# Of results with more draws, up to so many, this many at each end are drawn often: a kernel ends there.
+# In results with more draws than EACH_POSITION and at most AT_ENDS, ENDS draws at each end are drawn often: a kernel
+# ends there.
 AT_ENDS = 8400
 ENDS = 128
 
-Again = Callable[[int | None], CallOutcome]  # makes the call of a case again, with another seed than the first
-Turns = Callable[[], Iterator[CallOutcome]]  # makes it again and again, with the same arguments and no seed between
+Again = Callable[[int | None], CallOutcome]  # makes the call of a case again; None: with the first seed
+Turns = Callable[[], Iterator[CallOutcome]]  # makes call after call, with the same arguments and no seed
 
 
 def differences(
     first: CallOutcome, criteria: Criteria, backend: Capabilities, seed: int | None, on_device: Again, on_cpu: Again,
     calls: int = distribution.CALLS,
 ) -> list[Mismatch]:  # fmt: skip
-    """Return what differs when the call is made again; ``first``: the device's outcome, which agrees with CPU's.
+    """Return the differences of further calls; ``first``: the device's outcome of a call that agrees with CPU's.
 
-    ``seed``: of the first call; None for an overload that does not draw. ``calls``: how often it is made for its draws.
+    ``seed``: of the first call; None for an overload that does not draw. ``calls``: how often the call is made for
+    draws.
     """
     if not criteria.stable:
         return []
@@ -56,9 +58,10 @@ def differences(
 def uninitialized(
     first: CallOutcome, backend: Capabilities, on_device: Again, differences: Callable[[CallOutcome], list[Mismatch]]
 ) -> list[Mismatch]:
-    """Return what depends on uninitialized memory: ``first`` agrees with CPU, and a call over filled memory does not.
+    """Return differences that only a call over filled memory has, which depend on uninitialized memory.
 
-    Large sums need not have the same bits each time. ``differences``: of an outcome of the device from CPU's.
+    ``first`` agrees with CPU. The bits of two calls are not compared, because large sums need not have the same bits
+    each time. ``differences`` returns the differences of a device outcome from CPU's.
     """
     if not backend.fills_memory:
         return []
@@ -70,9 +73,9 @@ def uninitialized(
 
 
 def following_memory(backend: Capabilities, on_device: Again) -> set[str]:
-    """Return the results and written arguments that have other bits over other fresh memory, the same over the same.
+    """Return the names of results and written arguments whose bits depend on fresh memory, and only on it.
 
-    Raises Unreadable and DeviceLacks. None of a call that raises.
+    Raises Unreadable and DeviceLacks. Empty if a call raises.
     """
     if not backend.soils_memory:
         return set()
@@ -94,7 +97,7 @@ def _tensors(outcome: CallOutcome) -> dict[str, torch.Tensor]:
 
 
 def of_memory(wrong: Mismatch) -> Mismatch:
-    """Return wrong values of a call over soiled memory as what they come from."""
+    """Return a finding of uninitialized memory in place of wrong values over soiled memory."""
     found = {"kind": Fact.FRESH_MEMORY.value, "byte": SOIL, "difference": wrong.facts}
     return Mismatch(Check.UNINITIALIZED, wrong.subject, found)
 
@@ -116,7 +119,7 @@ def _raised_again(second: CallOutcome) -> Mismatch:
 def _why_differing(
     second: CallOutcome, name: str, criteria: Criteria, over_filled: Callable[[], CallOutcome]
 ) -> Mismatch:
-    """Return why bits differ: a third call over the same fresh memory as the second tells whether that made them."""
+    """Return why bits differ. A third call over the second one's fresh memory shows whether memory is the cause."""
     third = over_filled()
     if third.error is not None or _differing(second, third, criteria):
         return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
@@ -133,7 +136,7 @@ def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> s
 
 
 def _drawn_result(first: CallOutcome, criteria: Criteria) -> int | None:
-    """Return which result of a call is drawn; None if none is, or if it is no tensor."""
+    """Return the position of the first drawn result of a call; None if there is none, or if it is no tensor."""
     i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
     return None if i is None or not isinstance(first.leaves[i][1], torch.Tensor) else i
 
@@ -143,7 +146,7 @@ def foreign_draws(
 ) -> list[Mismatch]:
     """Return a mismatch if the device draws numbers that CPU does not draw; ``first``: the device's outcome.
 
-    For arguments that leave the distribution open, such as infinite ones: a number of chance 0 stays one.
+    For arguments that leave the distribution undefined, such as infinite ones: a number with chance 0 keeps chance 0.
     """
     i = _drawn_result(first, criteria)
     if i is None:
@@ -184,12 +187,12 @@ def _draws(
 
 
 def _at(places: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-    """Return the draws at these flat indices, in their dtype. Not every torch indexes each dtype."""
+    """Return the draws at these flat indices, in their dtype. Some versions of torch cannot index some dtypes."""
     return flat(draws)[places].to(bits.real(draws).dtype)
 
 
 class _Raised(Exception):
-    """A call raised. ``parity`` says so if the other side did not."""
+    """The error that a call raised. ``parity`` has a mismatch if the other side did not raise the same."""
 
     def __init__(self, parity: list[Mismatch]) -> None:
         super().__init__()
@@ -207,7 +210,7 @@ def _pairs(seed: int, i: int, on_device: Again, on_cpu: Again) -> Iterator[tuple
 
 
 def _drawn(pairs: Iterator[tuple[torch.Tensor, ...]], calls: int) -> tuple[Draws, Draws]:
-    """Return the draws of CPU and of the device: of so many calls, more where chance is not ruled out."""
+    """Return the draws of CPU and of the device in ``calls`` calls, or in more if chance is not ruled out."""
     theirs, ours = Draws(), Draws()
     most = max(calls, distribution.WANTED)
     while len(ours) < min(calls, most):
@@ -221,9 +224,9 @@ def _drawn(pairs: Iterator[tuple[torch.Tensor, ...]], calls: int) -> tuple[Draws
 
 
 def same_stream(first: CallOutcome, criteria: Criteria, on_device: Turns, on_cpu: Turns) -> list[Mismatch]:
-    """Return a mismatch if calls on the device draw the same where none seeds the generator, and CPU never does.
+    """Return a mismatch if unseeded calls on the device all draw the same, and CPU's never do.
 
-    ``first``: the device's outcome of the call. A kernel that draws from a copy of its generator does this.
+    ``first``: the device's outcome of the call. A kernel that draws from a copy of its generator draws the same.
     """
     i = _drawn_result(first, criteria)
     if i is None:
@@ -239,7 +242,7 @@ def same_stream(first: CallOutcome, criteria: Criteria, on_device: Turns, on_cpu
 
 
 def _turns(calls: Turns, i: int) -> Iterator[torch.Tensor]:
-    """Yield the draws in result ``i`` of as many calls as tell chance from a fault, fewer if one raises."""
+    """Yield the draws in result ``i`` of enough calls to tell chance from a fault, fewer if a call raises."""
     for outcome in itertools.islice(calls(), distribution.FEW_CALLS):
         if outcome.error is not None:
             return

@@ -1,7 +1,7 @@
 """Results that are all rounded in one direction: each is within its bound, and together they drift. Pure.
 
 Where a kernel drops the lower half of float32's bits to make bfloat16, no element is off by a unit, and the mean of all
-is off by half of one. Sums of such results, and weights that are updated by them, go wrong after some hundred steps.
+is off by half a unit. Sums of such results, and weights that are updated by them, go wrong after some hundred steps.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ import torch
 from conformance.judging.closeness import widen
 from conformance.vocabulary import Fact
 
-# So many different numbers, at least, are to be rounded.
+# The fewest different numbers that must be rounded to judge their direction.
 _NUMBERS = 128
-# A number nearer to one of the dtype than this part of a unit tells no direction: a cut leaves it where rounding does.
+# A number that is nearer than this part of a unit to a number of the dtype shows no direction: truncation and
+# rounding give the same.
 _NEAR = 1 / 16
-# Of the elements that differ from CPU's, or from the reference, so many lie on one side of it.
+# The least share, among the elements that differ from CPU's or from the reference, that lies on one side of it.
 _ONE_SIDED = 0.98
-# Rounded to the nearest number, no element is off by more than half a unit; in one direction, half of them are.
+# If elements are rounded to the nearest number, none is off by more than half a unit. If they are rounded in one
+# direction, half of them are.
 _FAR, _OFTEN = 0.55, 0.3
-# CPU's own elements lie on both sides.
+# The largest share of CPU's own elements on that side.
 _TWO_SIDED = 0.8
 
 _DIRECTIONS = ("toward zero", "away from zero", "down", "up")
 
 
 def may_be_directed(expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether the ``actual`` elements that differ from CPU's lie on one side of these. It needs no reference."""
+    """Return whether ``actual`` elements that differ from CPU's lie on one side of CPU's. Needs no reference."""
     if not _is_small(expected.dtype) or expected.numel() < _NUMBERS:
         return False
     theirs, ours = widen(expected).flatten(), widen(actual).flatten()
@@ -63,13 +65,13 @@ def _is_small(dtype: torch.dtype) -> bool:
 
 
 def _along(off: torch.Tensor, true: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return how far elements are off in each direction, of ``_DIRECTIONS``."""
+    """Return how far elements are off in each of ``_DIRECTIONS``."""
     outward = off * torch.sgn(true)
     return -outward, outward, -off, off
 
 
 def _first_of_equal(ordered: torch.Tensor) -> torch.Tensor:
-    """Return where a number differs from that in front of it."""
+    """Return elementwise whether a number differs from the number before it."""
     return torch.cat([torch.ones(1, dtype=torch.bool), ordered[1:] != ordered[:-1]])[: ordered.numel()]
 
 

@@ -1,4 +1,4 @@
-"""Sparse results compared: by their layout, their sizes, and the strided tensors that they are made of."""
+"""Comparison of sparse results by their layout, their sizes, and the strided tensors that they consist of."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _PARTS = {
     torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
 }
 
-# What a sparse tensor has besides these. The block size follows from the size of the values.
+# The compared properties of a sparse tensor besides these tensors. The block size follows from the size of the
+# values.
 _METADATA: tuple[tuple[str, Check, Callable[[torch.Tensor], object]], ...] = (
     ("dtype", Check.DTYPE, lambda t: t.dtype),
     ("shape", Check.SHAPE, lambda t: tuple(t.shape)),
@@ -33,7 +34,7 @@ _METADATA: tuple[tuple[str, Check, Callable[[torch.Tensor], object]], ...] = (
 
 
 def difference(want: torch.Tensor, got: torch.Tensor, name: str) -> Mismatch | None:
-    """Return the first difference of two results of which one at least is sparse. Values are compared bit for bit."""
+    """Return the first difference of two results, at least one of them sparse. Values are compared bit for bit."""
     if want.layout != got.layout:
         return _metadata(Check.STRIDE, name, "layout", want.layout, got.layout)
     parts = _PARTS.get(want.layout, ())
@@ -52,7 +53,7 @@ def difference(want: torch.Tensor, got: torch.Tensor, name: str) -> Mismatch | N
 
 
 def _is_ordered(tensor: torch.Tensor) -> bool:
-    """Whether a tensor that does not say so is coalesced: each index occurs once, and they are in order."""
+    """Return whether a tensor without the coalesced flag is coalesced: its indices are unique and in order."""
     return not tensor.is_coalesced() and torch.equal(_indices(tensor.coalesce()), _indices(tensor))
 
 

@@ -1,4 +1,4 @@
-"""What a call left behind in the storages it was given: aliasing, versions, mutation, bytes that should not move."""
+"""The storages of a call's arguments: aliasing, version counters, mutation, and bytes that must not change."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from conformance.records import Mismatch
 from conformance.torch_versions import storage_id
 from conformance.vocabulary import Check, Fact
 
-# The storage of a new result may have so many times the bytes that CPU's has or that it needs, and so many more. Some
-# devices pad each of the last two dimensions to 16 elements, and round sizes up.
+# The storage of a new result may have MOST_TIMES the bytes that CPU's storage has or that the result needs, plus
+# MOST_MORE. Some devices pad each of the last two dimensions to 16 elements, and round sizes up.
 MOST_TIMES = 16
 MOST_MORE = 64 << 10
 
 
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two strided tensors lie in one storage."""
+    """Return whether two strided tensors lie in one storage."""
     return storage_id(a) == storage_id(b)
 
 
 class Sharing:
-    """Which of an outcome's results lie in the storages of arguments and of earlier results."""
+    """The results of an outcome that lie in the storages of arguments or of earlier results."""
 
     def __init__(self, outcome: CallOutcome) -> None:
         self._outcome = outcome
         self._arguments = len(outcome.side.arguments)
-        first: dict[int, int] = {}  # by storage: the first argument in it, or the arguments' number + the first result
+        first: dict[int, int] = {}  # by storage: its first argument, or len(arguments) + its first result
         for i, storage in enumerate(torch_versions.storage_ids(a.tensor for a in outcome.side.arguments)):
             first.setdefault(storage, i)
         self._first: list[int] = []
@@ -47,12 +47,12 @@ class Sharing:
         return first if first < self._arguments else None
 
     def earlier(self, i: int) -> int | None:
-        """Return the first earlier result in the same storage, of a result that lies in no argument's."""
+        """Return the index of the first earlier result in the same storage; None if the storage is an argument's."""
         first = self._first[i] - self._arguments
         return first if 0 <= first < i else None
 
     def is_argument(self, i: int) -> bool:
-        """Whether result ``i`` is the very argument whose storage it lies in."""
+        """Return whether result ``i`` is the very argument whose storage it lies in."""
         argument = self.argument(i)
         return argument is not None and self._outcome.leaves[i][1] is self._outcome.side.arguments[argument].tensor
 
@@ -67,7 +67,7 @@ class Sharing:
 
 
 def aliasing(expected: Sharing, actual: Sharing, i: int) -> Mismatch | None:
-    """Whether result ``i`` shares its storage with the same argument, or the same earlier result, on both sides."""
+    """Return a mismatch unless result ``i`` shares its storage with the same argument or result on both sides."""
     argument = expected.argument(i)
     if actual.argument(i) != argument:
         return _aliasing(expected, i, Fact.ALIASING, actual.argument_name(i), expected.argument_name(i))
@@ -88,10 +88,10 @@ def _aliasing(expected: Sharing, i: int, kind: Fact, device: object, cpu: object
 
 
 def oversized(want: torch.Tensor, got: torch.Tensor, name: str) -> Mismatch | None:
-    """Whether a new result keeps far more memory than CPU's, such as what it would need in the worst case.
+    """Return a mismatch if a new result keeps far more memory than CPU's, such as the memory for the worst case.
 
-    A result of the sizes and strides of CPU's may be the beginning of a large storage, which lives as long as it does
-    and which ``torch.save`` writes.
+    A result with CPU's sizes and strides may be the beginning of a large storage. This storage lives as long as the
+    result, and ``torch.save`` writes it.
     """
     ours, theirs = _nbytes(got), _nbytes(want)
     if ours <= MOST_TIMES * max(theirs, _span(got)) + MOST_MORE:
@@ -100,7 +100,7 @@ def oversized(want: torch.Tensor, got: torch.Tensor, name: str) -> Mismatch | No
 
 
 def _nbytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's storage; 0 if it has none that can be asked."""
+    """Return the bytes of a tensor's storage; 0 if torch does not give them."""
     try:
         return int(tensor.untyped_storage().nbytes())
     except (RuntimeError, NotImplementedError):
@@ -116,11 +116,12 @@ def _span(tensor: torch.Tensor) -> int:
 
 
 def versions(expected: Side, actual: Side) -> list[Mismatch]:
-    """Return the version counters that the device's call does not bump as CPU's does: of what is written, alone.
+    """Return a mismatch for each version counter that CPU's call bumps and the device's call does not.
 
-    How often is not compared: autograd asks only whether it moved, and torch itself bumps once more off the CPU, where
-    it resizes an output through the dispatcher. A fresh twin's counter is 0. A written argument's may move where
-    CPU's does not: kron.out resizes its output on the CPU without telling autograd.
+    A counter that only the device's call bumps is a mismatch too, unless the schema marks the argument as written:
+    kron.out resizes its output on CPU without telling autograd. The number of bumps is not compared: autograd asks
+    only whether the counter moved, and torch itself bumps once more on other devices, where it resizes an output
+    through the dispatcher. The counter of a fresh twin is 0.
     """
     ours, theirs = (torch_versions.versions(a.tensor for a in side.arguments) for side in (actual, expected))
     if ours == theirs:
@@ -134,9 +135,9 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
 
 
 def moved(expected: Side, actual: Side, send: Callable[[], Side]) -> list[Mismatch]:
-    """Return written arguments that only the device's call left in another storage, as an ``out=`` that grew.
+    """Return a mismatch for each written argument, such as a grown ``out=``, that only the device moved.
 
-    ``send`` gives the same arguments before any call: on some devices no tensor lies in the storage of its base.
+    ``send`` returns the same arguments before any call: on some devices no tensor lies in the storage of its base.
     """
     pairs = zip(expected.arguments, actual.arguments, strict=True)
     written = [(i, want, got) for i, (want, got) in enumerate(pairs) if want.slot.written]
@@ -147,7 +148,7 @@ def moved(expected: Side, actual: Side, send: Callable[[], Side]) -> list[Mismat
 
 
 class Fetched:
-    """The storages that went into a call, fetched from the device once after it, next to what CPU left in its own."""
+    """The storages of a call's arguments, fetched from the device once after the call, next to CPU's."""
 
     def __init__(self, expected: Side, actual: Side) -> None:
         self._expected = expected
@@ -162,22 +163,22 @@ class Fetched:
                     self._differing[id(want.base)] = (want, after)
 
     def same(self, i: int) -> bool:
-        """Whether argument ``i`` holds the same bits on both sides, because its storage does, where it was put.
+        """Return whether argument ``i`` has equal storages on both sides, and both calls left it where it was.
 
-        False says nothing: the call may have given it another storage or size.
+        False does not mean that its values differ: the call may have given it another storage or size.
         """
         want, got = self._expected.arguments[i], self._actual.arguments[i]
         return id(want.base) not in self._differing and _is_in_place(want) and _is_in_place(got)
 
     def differences(self, send: Callable[[], Side] | None = None) -> list[Mismatch]:
-        """Compare every storage, byte for byte, outside the views that may be written.
+        """Return the differences in every storage, byte for byte, outside the views that may be written.
 
-        ``send`` gives the same arguments on the device, before any call: a byte that comes back as it does from these
-        is what copies to the device and back make of it, as one that flushes subnormal numbers to zero.
+        ``send`` returns the same arguments on the device, before any call. A byte that comes back the same from these
+        was changed by the copies to the device and back, for example because copies flush subnormal numbers to zero.
 
-        A byte is right as it was before the call, and as CPU left it (which for some ops is not the same). Where CPU
-        changes an element of an ``out=`` argument's storage that no view reaches, as ops do that give it another size
-        for a while, its value is undefined. So is what CPU left where it wrote an element through several indices.
+        A byte is right if it is as before the call, or as CPU left it (which for some ops is not the same). If CPU
+        changes an element of an ``out=`` argument's storage that no view reaches, as ops do that resize it for a
+        while, the element's value is undefined. An element that CPU wrote through several indices is undefined, too.
         """
         found = [_changed(self._expected, want, after) for want, after in self._differing.values()]
         if send and any(one and one.check is Check.MUTATION for one in found):
@@ -185,10 +186,11 @@ class Fetched:
         return [one for one in found if one]
 
     def of_refused(self, refused_early: Callable[[], bool], send: Callable[[], Side] | None = None) -> list[Mismatch]:
-        """Return what a refused call has changed of the arguments that it may write, where CPU changed nothing.
+        """Return the changes by a refused call to the arguments that it may write, if CPU changed nothing.
 
-        A kernel may find an error after it has begun to write, and what it leaves then is undefined. So ask whether the
-        call is ``refused_early``, by what its arguments are. ``send``: see :meth:`differences`.
+        A kernel may find an error after it has begun to write. Its arguments are then undefined. Therefore changes
+        count only if the call is ``refused_early``, that is, before it reads any value. ``send``: see
+        :meth:`differences`.
         """
         left = [want.slot.written and _stayed(want) for want in self._expected.arguments]
         pairs = zip(left, self._expected.arguments, self._actual.arguments, strict=True)
@@ -208,10 +210,10 @@ class Fetched:
 
 
 def lies_as_documented(want: Argument, got: Argument) -> bool:
-    """Whether a device's ``out=`` argument lies as torch documents it. ``want``: CPU's, which may lie otherwise.
+    """Return whether a device's ``out=`` argument has documented strides. ``want``: CPU's, which may have others.
 
-    An ``out=`` of the right size keeps its strides, which some CPU kernels change. One of another size is resized, and
-    contiguous then. Some CPU kernels only remove its dimensions of size 1.
+    An ``out=`` of the right size keeps its strides, which some CPU kernels change. An ``out=`` of another size is
+    resized, and is then contiguous. Some CPU kernels only remove its dimensions of size 1.
     """
     if not _is_out(got):
         return False
@@ -219,21 +221,21 @@ def lies_as_documented(want: Argument, got: Argument) -> bool:
 
 
 def lies_as_new(want: torch.Tensor, got: torch.Tensor) -> bool:
-    """Whether a tensor is row-major, as a new one is, and has CPU's strides in each dimension of more than one element.
+    """Return whether a tensor is row-major, and has CPU's strides in each dimension of more than one element.
 
-    The stride of a dimension of size 1 leads nowhere, and torch promises none.
+    New tensors are row-major. The stride of a dimension of size 1 has no effect, and torch does not define it.
     """
     return _leads_as(want, got) and got.stride() == torch.empty(got.shape, device="meta").stride()
 
 
 def lies_as_an_argument(want: torch.Tensor, got: torch.Tensor, side: Side) -> bool:
-    """Whether a tensor has the strides of an argument of its size, and CPU's in each dimension of several elements."""
+    """Return whether a tensor has an argument's size and strides, and CPU's strides in dimensions above size 1."""
     like = any(a.tensor.shape == got.shape and a.tensor.stride() == got.stride() for a in side.arguments)
     return like and _leads_as(want, got)
 
 
 def lies_densely(got: torch.Tensor) -> bool:
-    """Whether the elements of a tensor lie side by side, each once, in any order of its dimensions."""
+    """Return whether the elements of a tensor fill its memory without gaps, in any order of its dimensions."""
     expected = 1
     for size, stride in sorted(zip(got.shape, got.stride(), strict=True), key=lambda pair: pair[1]):
         if size != 1 and stride != expected:
@@ -243,18 +245,18 @@ def lies_densely(got: torch.Tensor) -> bool:
 
 
 def _leads_as(want: torch.Tensor, got: torch.Tensor) -> bool:
-    """Whether a tensor has CPU's strides in each dimension of more than one element."""
+    """Return whether a tensor has CPU's strides in each dimension of more than one element."""
     pairs = zip(got.shape, want.stride(), got.stride(), strict=True)
     return want.shape == got.shape and all(n == 1 or a == b for n, a, b in pairs)
 
 
 def _is_out(argument: Argument) -> bool:
-    """Whether the op writes an argument that has no value before the call."""
+    """Return whether the op writes an argument that has no value before the call."""
     return argument.slot.written and not argument.slot.pool
 
 
 def _is_squeezed(out: Argument) -> bool:
-    """Whether an argument lies as it did, with fewer dimensions of size 1."""
+    """Return whether an argument kept its strides, and has fewer dimensions of size 1."""
     tensor, placement = out.tensor, out.placement
     before, after = zip(placement.size, placement.stride, strict=True), zip(tensor.shape, tensor.stride(), strict=True)
     fewer = tensor.dim() < len(placement.size)
@@ -262,18 +264,18 @@ def _is_squeezed(out: Argument) -> bool:
 
 
 def _is_at_home(argument: Argument) -> bool:
-    """Whether an argument lies in the storage that it was given."""
+    """Return whether an argument lies in the storage that it was given."""
     return storage_id(argument.tensor) == storage_id(argument.base)
 
 
 def _stayed(argument: Argument) -> bool:
-    """Whether an argument still is the view that it was, over the storage that it was given."""
+    """Return whether an argument still is the view that it was, over the storage that it was given."""
     tensor, placement = argument.tensor, argument.placement
     return tensor.shape == placement.size and tensor.stride() == placement.stride and _is_at_home(argument)
 
 
 def _is_in_place(argument: Argument) -> bool:
-    """Whether an argument stayed where it was, with the offset that it had."""
+    """Return whether an argument stayed where it was, with the offset that it had."""
     return argument.tensor.storage_offset() == argument.placement.offset and _stayed(argument)
 
 
@@ -292,7 +294,7 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
 
 
 def _written_in_vain(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | None:
-    """Return what changed in the views of a storage that may be written, none of which CPU has changed."""
+    """Return a mismatch of bytes that changed in the views of a writable storage, if CPU changed nothing in it."""
     sharing = [a for a in side.arguments if a.base is argument.base]
     if not any(a.slot.written for a in sharing) or not host_memory.same_bytes(argument.base, argument.before):
         return None
@@ -304,16 +306,16 @@ def _written_in_vain(side: Side, argument: Argument, after: torch.Tensor) -> Mis
 
 
 def _where_copied(argument: Argument, after: torch.Tensor, sent: torch.Tensor) -> torch.Tensor:
-    """Return the bytes after a call, with CPU's where they came back as they do without a call."""
+    """Return the bytes after a call, with CPU's in place of those that come back the same without a call."""
     if not after.shape == sent.shape == argument.base.shape:
         return after
     return torch.where(after == sent, argument.base, after)
 
 
 def is_written_unmarked(argument: Argument, among: Sequence[Argument]) -> bool:
-    """Whether CPU wrote an argument that the schema does not mark, and each element through one index.
+    """Return whether CPU wrote an argument that the schema does not mark, and that has one index for each element.
 
-    Not if an argument in the same storage is marked: then that was written.
+    False if an argument in the same storage is marked: then CPU wrote that argument.
     """
     if argument.placement.several_indices or any(a.slot.written for a in among if a.base is argument.base):
         return False
@@ -323,7 +325,7 @@ def is_written_unmarked(argument: Argument, among: Sequence[Argument]) -> bool:
 
 
 def _elements_changed(argument: Argument) -> torch.Tensor:
-    """Mark the bytes of the elements of a storage that a call changed."""
+    """Return a mask of the bytes of all elements of a storage that a call changed."""
     changed = argument.base != argument.before
     width = argument.tensor.element_size()
     whole = changed.numel() // width * width
@@ -332,7 +334,7 @@ def _elements_changed(argument: Argument) -> torch.Tensor:
 
 
 def _mark(reached: torch.Tensor, argument: Argument) -> None:
-    """Mark the bytes that the argument's view reaches; all of them once the op gave it another storage or size."""
+    """Mark the bytes that the argument's view reaches; all bytes if the op gave it another storage or size."""
     if not _stayed(argument):
         reached.fill_(True)
         return

@@ -1,4 +1,4 @@
-"""Whether a device keeps subnormal numbers: what its adapter says, or what copies, products and sums of it do."""
+"""A device's support for subnormal numbers: its adapter's answer, or a test by copies, products and sums."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _DTYPES = {
 
 
 def asked(backend: Capabilities) -> tuple[str, ...]:
-    """Return the dtypes for which the device is asked: none if its adapter says what it does."""
+    """Return the dtypes for which the device is tested: none if its adapter answers."""
     return tuple(_DTYPES) if backend.keeps_subnormals is None else ()
 
 
 def kept(backend: Capabilities) -> frozenset[torch.dtype]:
-    """Return the dtypes whose subnormal numbers kernels keep. Without an answer of the device there are none."""
+    """Return the dtypes whose subnormal numbers kernels keep. Empty without an answer of adapter or test."""
     if backend.keeps_subnormals is not None:
         return frozenset(_DTYPES.values() if backend.keeps_subnormals else ())
     return frozenset(_DTYPES[name] for name in backend.subnormals)
 
 
 def keeps(backend: Capabilities, dtype: str) -> bool:
-    """Ask the device whether a strided copy, a product with 1 and a sum keep the subnormal numbers of a dtype.
+    """Test whether a strided copy, a product with 1 and a sum on the device keep the subnormal numbers of a dtype.
 
-    A device that lacks one of them does not. To be run where a crash can be survived.
+    False if the device lacks one of these ops. Run this in a process that may crash.
     """
     numbers, total = _numbers(_DTYPES[dtype])
     try:
@@ -47,9 +47,9 @@ def keeps(backend: Capabilities, dtype: str) -> bool:
 
 
 def _numbers(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return subnormal numbers of a dtype, of both ends of their range, and their sum.
+    """Return subnormal numbers of a dtype, from both ends of their range, and their sum.
 
-    Multiples of the smallest one, whose bits are those of integers: no arithmetic of CPU is trusted.
+    They are multiples of the smallest one, made from the bits of integers, because CPU's arithmetic is not trusted.
     """
     half = 2 ** (round(-math.log2(torch.finfo(dtype).eps)) - 1)
     whole = bits.bits(torch.empty(0, dtype=dtype)).dtype

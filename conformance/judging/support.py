@@ -1,4 +1,4 @@
-"""Whether a device draws numbers that CPU never draws. Pure."""
+"""Numbers that a device draws and CPU never draws. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from conformance.judging.draws import Draws, flat, have_one_shape
 from conformance.records import Mismatch
 from conformance.vocabulary import Fact
 
-#: Below this chance more calls are made: in a tenth of all clean cases.
+#: More calls are made below this chance, which happens in a tenth of all clean cases.
 DOUBTFUL = 0.1
-#: The most numbers of a result that are looked at.
+#: The largest number of elements of a result that is examined.
 MOST = 4096
 
-#: What is so near to a whole number may be one: a device may scale what it draws by a quotient.
+#: A number this close to a whole number may be one: a device may scale its draws by a quotient.
 NEARLY = 0.05
 
-#: Of calls behind those that tell which numbers are drawn: how many have another one, and how many there are.
+#: Among the calls after those that show which numbers are drawn: how many have another number, and how many there
+#: are.
 Counts = tuple[int, int]
 
 
 def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
-    """Return a mismatch if CPU's calls give whole numbers, and the device's give others in that row, or fractions.
+    """Return a mismatch if CPU draws whole numbers, and the device fractions or numbers that CPU's rows lack.
 
-    The first half of CPU's calls tells which numbers a row may have. Those behind tell how often one is missing there
-    by chance.
+    The first half of CPU's calls shows which numbers a row may have. The second half shows how often a number is
+    missing from the first half by chance.
     """
     counts = _fractions(expected, actual)
     if counts is None:
@@ -39,21 +40,21 @@ def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
 
 
 def may_differ(expected: Draws, actual: Draws) -> bool:
-    """Whether so few calls leave it open: the device's are unlike CPU's, though chance is not ruled out."""
+    """Return whether more calls are needed: the device's draws are unlike CPU's, but chance is not ruled out."""
     counts = _counts(expected, actual)
     return counts is not None and ALPHA <= _chance(*counts) < DOUBTFUL
 
 
 def is_of_numbers(draws: torch.Tensor) -> bool:
-    """Whether a result is of whole numbers, and of few enough.
+    """Return whether a result has at most `MOST` elements, all of them whole numbers.
 
-    Where a dtype has no fractions any more, a whole number may be one that was rounded.
+    Numbers so large that their dtype has no fractions do not count, because they may have been rounded.
     """
     return 0 < draws.numel() <= MOST and _are_whole(flat(draws), draws.dtype)
 
 
 def _are_few(expected: Draws, actual: Draws) -> bool:
-    """Whether both sides draw results of one shape, with as many numbers as are looked at."""
+    """Return whether both sides draw results of one shape, with at most `MOST` numbers."""
     return have_one_shape(expected, actual) and 0 < expected.results[0].numel() <= MOST
 
 
@@ -63,7 +64,7 @@ def _are_whole(values: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def _fractions(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
-    """Return how many calls have fractions, if only the device's have some: that is no chance."""
+    """Return the counts of calls with fractions if only the device's calls have them, which is no chance; else None."""
     if expected.are_constant or not _are_few(expected, actual) or not _are_whole(expected.matrix, expected.dtype):
         return None
     ours = ((actual.matrix - actual.matrix.round()).abs() > NEARLY).any(1)
@@ -71,7 +72,7 @@ def _fractions(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
 
 
 def _counts(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
-    """Return the counts of CPU and of the device. None for draws that are not whole, or the same in each call."""
+    """Return the counts of CPU and of the device. None if draws are not whole, or are the same in each call."""
     if expected.are_constant or actual.are_constant or not _are_few(expected, actual):
         return None
     shape, half = expected.results[0].shape, len(expected) // 2
@@ -90,7 +91,7 @@ def _counts(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
 
 
 def _chance(theirs: Counts, ours: Counts) -> float:
-    """Return the chance that the device has so many of these calls, or more, of all that both sides have."""
+    """Return the chance that the device has at least so many of the calls with other numbers, if both draw alike."""
     (theirs_have, of_theirs), (ours_have, of_ours) = theirs, ours
     have, of_all = theirs_have + ours_have, of_theirs + of_ours
     ways = sum(math.comb(of_ours, k) * math.comb(of_theirs, have - k) for k in range(ours_have, min(have, of_ours) + 1))

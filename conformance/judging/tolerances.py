@@ -1,4 +1,4 @@
-"""How the results of an overload are judged: what ops/ says of it, in the words of the judge."""
+"""The criteria by which the results of an overload are judged, derived from the facts of ops/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conformance.ops.family import Accumulation, Equivalence, OpFacts, Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The facts of one overload, asked by the position of a result."""
+    """The facts of one overload, by the position of a result."""
 
     facts: OpFacts
     subnormals: frozenset[torch.dtype] = frozenset()  # the real dtypes whose subnormal numbers the device keeps
@@ -33,12 +33,12 @@ class Criteria:
 
     @property
     def permutes(self) -> bool:
-        """Whether each call draws the same numbers in another order, so that their order alone tells of them."""
+        """Whether each call draws the same numbers in another order, so that only their order shows what was drawn."""
         return self.facts.random is not None and self.facts.random.distribution == "permutation"
 
     @property
     def stable(self) -> bool:
-        """Whether the CPU's kernel gives the same bits each time, so that bits can be asked of its fallback."""
+        """Whether CPU's kernel gives the same bits each time, so that its fallback has to give them, too."""
         return not self.facts.unstable
 
     @property
@@ -47,11 +47,11 @@ class Criteria:
         return self.facts.may_alias
 
     def doubts(self, layout: str) -> bool:
-        """Whether the reference is to be doubted before a difference is found, so that no status depends on luck."""
+        """Return whether to doubt CPU before a difference is found, so that no status depends on luck."""
         return is_among(layout, self.facts.doubtful)
 
     def drawn(self, position: int | None) -> bool:
-        """Whether this result is drawn at random. A written argument that is not returned has no position."""
+        """Return whether this result is drawn at random. A written argument that is not returned has no position."""
         return self.facts.random is not None and (position or 0) in self.facts.random.results
 
     def equivalence(self, position: int | None) -> Equivalence:
@@ -66,14 +66,14 @@ class Criteria:
         return self.facts.tolerance.exact
 
     def sums(self, dtype: torch.dtype) -> bool:
-        """Whether rounded numbers are added up on the way to results of a dtype, so that what cancels leaves errors.
+        """Return whether results of a dtype are sums of rounded numbers, so that cancellation leaves errors.
 
-        Functions of complex numbers add up products. In complex128 nothing wider tells what they should be.
+        Functions of complex numbers add up products. For complex128 no wider dtype gives the true result.
         """
         return dtype is torch.complex128 or self.facts.tolerance.accumulation is not Accumulation.NONE
 
     def closeness(self, expected: CallOutcome, result: torch.Tensor) -> Closeness:
-        """Return how far a native kernel's ``result`` may be off, and the number of terms of one element."""
+        """Return the bound on the error of a native kernel's ``result``."""
         tolerance = self.facts.tolerance
         # A complex product or quotient is several rounded operations.
         operations = 4 if result.dtype.is_complex else 1
@@ -97,17 +97,17 @@ class Criteria:
         )  # fmt: skip
 
 
-# What leaves the bound of an element to its own magnitude and to what rounding of the arguments does to it.
+# Accumulations for which the bound of an element depends only on its own magnitude and on its spread.
 _OF_ITS_OWN = (Accumulation.NONE, Accumulation.FEW, Accumulation.REPEATED)
-# How often a small float may be rounded on its way: half a unit each, where nothing cancels. Where several kernels
-# compute in it, it may be twice as often: eight units of bfloat16 are 6 %.
+# How often a small float may be rounded: half a unit each time, where nothing cancels. Where several kernels compute
+# in the small float, it may be rounded twice as often: eight units of bfloat16 are 6 %.
 STEPS = 4.0
-# The first factor of a product that is added to another argument, which comes first.
+# The first factor of a product in ops that add it to another argument, which precedes the factor.
 _FIRST_FACTORS = ("mat1", "mat", "batch1")
 
 
 def _in_its_own(tolerance: Tolerance) -> bool:
-    """Whether a small float may be computed in its own dtype: by algorithms in several kernels, or sums in memory."""
+    """Return whether a small float may be computed in its own dtype, by several kernels or by sums in memory."""
     return tolerance.normwise or tolerance.accumulation is Accumulation.REPEATED
 
 
@@ -118,10 +118,10 @@ def criteria_of(overload: str, subnormals: frozenset[torch.dtype] = frozenset())
 
 
 def _computed_in(facts: OpFacts, expected: CallOutcome, result: torch.Tensor) -> torch.dtype | None:
-    """Return a coarser dtype than the result's that it was rounded to on its way; None where there was none.
+    """Return a coarser dtype than the result's, in which an intermediate result was rounded; None if there is none.
 
-    An op that is given an ``out`` of a wider dtype computes in that of the arguments that it reads. Those without
-    dimensions do not count beside others: float32 over a complex128 number is complex64.
+    An op with an ``out`` of a wider dtype computes in the dtype of the arguments that it reads. Arguments without
+    dimensions count only if all are without: float32 over a complex128 number is complex64.
     """
     arguments = expected.side.arguments
     on_the_way = [torch_dtype(facts.computed_in)] if facts.computed_in else []
@@ -144,8 +144,8 @@ def _is_inexact(dtype: torch.dtype) -> bool:
 def _magnitudes(expected: CallOutcome, shape: torch.Size) -> float | torch.Tensor:
     """Return the largest finite magnitude in the arguments that are read, as they were before the call.
 
-    Of arguments that can be broadcast to the ``shape`` of the result, the largest one for each of its elements. Beside
-    arguments of floats, integers are indices and counts; alone, they are what is computed with.
+    If the arguments can be broadcast to the ``shape`` of the result, return the largest magnitude for each element.
+    Integers count only if no argument is floating: otherwise they are indices and counts.
     """
     read = [a for a in expected.side.arguments if a.slot.pool]
     floats = [a for a in read if _is_inexact(a.tensor.dtype)]
@@ -157,7 +157,7 @@ def _magnitudes(expected: CallOutcome, shape: torch.Size) -> float | torch.Tenso
 
 
 def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
-    """Whether a tensor of a shape can be expanded to another one."""
+    """Return whether a tensor of a shape can be expanded to another one."""
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
 
 
@@ -183,15 +183,15 @@ def _terms(accumulation: Accumulation, expected: CallOutcome, result: torch.Tens
     return int(max(1, largest))
 
 
-# The names under which the ops that write by index take it.
+# The names of the index argument in ops that write by index.
 _INDICES = ("index", "indices")
 
 
 def _repeats(indices: Sequence[Argument]) -> int:
-    """Return how often indices name one element, at most; those of several dimensions name it together."""
+    """Return the largest number of indices that name one element. Indices of several dimensions name it together."""
     read = [a.tensor for a in indices if a.tensor.numel() and a.tensor.dtype in (torch.int32, torch.int64)]
     counts = [int(t.reshape(-1).unique(return_counts=True)[1].max()) for t in read]
-    together = min if len({t.shape for t in read}) == 1 else max  # one that is broadcast repeats its elements
+    together = min if len({t.shape for t in read}) == 1 else max  # an index that is broadcast repeats its elements
     return together(counts, default=1)
 
 

@@ -1,6 +1,6 @@
-"""A case -> the same arguments twice, on CPU and on the device, each over storages of its own with equal bytes.
+"""Twins: the arguments of a case on CPU and on the device, each over storages of its own with equal bytes.
 
-The device side stands on four primitives only: allocate bytes, copy contiguous bytes both ways, ``view(dtype)`` and
+The device side uses only four primitives: allocate bytes, copy contiguous bytes both ways, ``view(dtype)`` and
 ``as_strided``. The bring-up gate tries exactly these before anything is judged.
 """
 
@@ -41,10 +41,10 @@ CPU = torch.device("cpu")
 
 ValueOf = Callable[[TensorSlot, str], torch.Tensor]
 
-# Bytes that all templates together may take. When there is no room for the next one, all of them are dropped. A larger
-# one is not kept at all.
+# The most bytes of all templates together. If the next template does not fit, all others are dropped. A template
+# larger than this is not kept.
 TEMPLATE_BYTES = 64 << 20
-TEMPLATE_COST = 1_000  # bytes of a template besides its storage, about
+TEMPLATE_COST = 1_000  # approximate bytes of a template besides its storage
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +67,7 @@ class Argument:
 
 @dataclass(slots=True, eq=False)
 class Side:
-    """The arguments of a case on one device, ready to be called with."""
+    """The arguments of a case on one device, ready for the call."""
 
     device: torch.device
     arguments: list[Argument]
@@ -82,7 +82,7 @@ class Side:
 
 @dataclass(slots=True, eq=False)
 class _Template:
-    """What the storages of one slot, placement and dtype are made from. Holds the objects whose ids are its key."""
+    """The template for the storages of one slot, placement and dtype. Holds the objects whose ids are its key."""
 
     slot: TensorSlot
     placement: Placement
@@ -92,7 +92,7 @@ class _Template:
     is_dense: bool  # whether it is the whole storage, row-major
 
     def sent(self, to_host: bool) -> torch.Tensor:
-        """Return what is copied to a side: the bytes; the elements where bytes cannot be viewed as another dtype."""
+        """Return the tensor to copy to a side: bytes, or elements if bytes cannot be viewed as another dtype."""
         return self.before if to_host or can_view_as_dtype() else self.before.view(self.dtype)
 
     def whole(self) -> torch.Tensor:
@@ -105,24 +105,24 @@ class _Template:
 
 
 def is_on_host(slot: TensorSlot, case: Case) -> bool:
-    """Whether a tensor argument is on the host, whatever the device."""
+    """Return whether a tensor argument is on the host, whatever the device."""
     return _stays_on_host(slot, facts(case.sample.overload).host)
 
 
 def _stays_on_host(slot: TensorSlot, arguments: Collection[str]) -> bool:
-    """Whether an argument stays on the host, given those that the op has there. Asked for each one of a case."""
+    """Return whether an argument stays on the host. ``arguments``: those that the op has on the host."""
     return slot.on_host or slot.argument in arguments
 
 
 class Sides(Protocol):
-    """Makes the sides of cases."""
+    """A maker of the sides of cases."""
 
     def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
         """Return the arguments of a case on a device. ``dtypes`` gives the dtype to use in place of each."""
 
 
 class Twins:
-    """Makes twin sides of cases. Keeps the filled storage of each (slot, dtype, placement) as a template to clone."""
+    """The maker of twin sides. Keeps the filled storage of each (slot, dtype, placement) as a template to clone."""
 
     def __init__(self, value_of: ValueOf) -> None:
         self._value_of = value_of
@@ -206,9 +206,9 @@ class Twins:
     def _argument(self, template: _Template, device: torch.device) -> Argument:
         """Return an argument on a device.
 
-        A device without as_strided may not resize a view, or write it in place with another size. So it gets an
-        argument that is a whole storage as a tensor of its own, and the storage is a view over that. CPU's argument is
-        no view then, either.
+        A device without as_strided may not resize a view, or write it in place with another size. So an argument that
+        is a whole storage is sent there as a tensor of its own, and the storage is a view over this tensor. CPU's
+        argument is then no view, either.
         """
         is_own = template.is_dense and not can_fetch()
         if is_own and device != CPU:
@@ -220,7 +220,7 @@ class Twins:
         return Argument(template.slot, template.placement, base, tensor, template.before)
 
     def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
-        """Return a slot's storage, of the template's bytes; other twins may have it already."""
+        """Return a slot's storage with the template's bytes. A subclass may return an existing storage."""
         return template.clone() if device == CPU else template.to(device, copy=True)
 
 
@@ -251,7 +251,7 @@ def _index_of(sample: Sample, name: str) -> int:
 
 
 class _Fitter:
-    """Turns a sample's argument tree into what the op is called with on one side."""
+    """A converter of a sample's argument tree to the op's arguments on one side."""
 
     __slots__ = ("_case", "_device", "_dtypes", "_tensors")
 
@@ -284,9 +284,9 @@ class _Fitter:
 
 
 class DeviceLacks(Exception):
-    """The device has nothing of a kind that a case's arguments need, such as generators.
+    """The error that the device lacks something that a case's arguments need, such as generators.
 
-    ``what`` names it in the plural; ``__cause__`` is what torch raised.
+    ``what`` names this in the plural; ``__cause__`` is the error that torch raised.
     """
 
     def __init__(self, what: str) -> None:
@@ -302,12 +302,12 @@ def _generator(device: torch.device) -> torch.Generator:
 
 
 def lacks_dtype(dtype: torch.dtype, device: torch.device, size: tuple[int, ...] = (2,)) -> bool:
-    """Whether the device holds tensors of bytes of a size, but none of this dtype."""
+    """Return whether the device holds tensors of bytes of a size, but none of this dtype."""
     return not _holds(dtype, device, size) and _holds(torch.uint8, device, size)
 
 
 def _holds(dtype: torch.dtype, device: torch.device, size: tuple[int, ...]) -> bool:
-    """Whether a tensor of a dtype and size can be sent to the device and back."""
+    """Return whether a tensor of a dtype and size can be sent to the device and back."""
     try:
         torch.full(size, 2.0).to(dtype).to(device).cpu()
     except Exception:  # noqa: BLE001  # whatever a backend raises

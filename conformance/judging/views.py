@@ -29,7 +29,7 @@ def poison(nbytes: int, dtype: str) -> torch.Tensor:
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """Return the torch dtype called ``name``; a clear error where this torch has none."""
+    """Return the torch dtype called ``name``. Raises LookupError if this torch has no such dtype."""
     found = _DTYPES.get(name)
     if found is None:
         raise LookupError(f"torch {torch.__version__} has no dtype {name!r}")
@@ -68,9 +68,9 @@ def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
 
 
 def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
-    """Return the negated tensor, with all zeros: torch's own negation of complex numbers leaves some as they are.
+    """Return the negated tensor, zeros included. torch's own negation of complex numbers leaves some zeros as they are.
 
-    Of a complex value, the ``parts``: 0 is the real one, 1 the imaginary one.
+    Of a complex value, only the ``parts`` are negated: 0 is the real part, 1 the imaginary part.
     """
     if not value.dtype.is_complex:
         return -value
@@ -90,13 +90,13 @@ _broken: frozenset[str] = frozenset()
 
 
 def do_without(primitives: frozenset[str]) -> None:
-    """From now on, use none of these primitives on the device in this process."""
+    """Stop using these primitives on the device in this process."""
     global _broken  # noqa: PLW0603  # of the process, as the device is
     _broken = primitives
 
 
 def all_work() -> bool:
-    """Whether all primitives work on the device."""
+    """Return whether all primitives work on the device."""
     return not _broken
 
 
@@ -111,17 +111,17 @@ def copies_of(dtype: str) -> str:
 
 
 def can_copy(dtype: torch.dtype) -> bool:
-    """Whether elements of a dtype come back unchanged from the device."""
+    """Return whether elements of a dtype come back unchanged from the device."""
     return not _broken or copies_of(str(dtype).removeprefix("torch.")) not in _broken
 
 
 def can_view_as_dtype() -> bool:
-    """Whether the device can view bytes as another dtype."""
+    """Return whether the device can view bytes as another dtype."""
     return "view_as_dtype" not in _broken
 
 
 def can_make(placement: Placement) -> bool:
-    """Whether the device can make a placement of the layout ``channels_last``, of which some need as_strided."""
+    """Return whether the device can make a placement: one of ``channels_last`` with an offset needs as_strided."""
     return "as_strided" not in _broken or placement.layout != "channels_last" or not placement.offset
 
 
@@ -152,7 +152,7 @@ def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.
 
 
 class Unreadable(Exception):
-    """The device raised an error when memory was read back; ``__cause__`` is this error."""
+    """The error that the device raised when memory was read back; ``__cause__`` is the device's error."""
 
 
 def _read(tensor: torch.Tensor) -> torch.Tensor:
@@ -166,8 +166,8 @@ def _read(tensor: torch.Tensor) -> torch.Tensor:
 def device_bytes(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
     """Return a storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried.
 
-    ``before``: the bytes that it held before the call. Those that a base which is no more than a view over a resized
-    tensor does not reach are as they were. Raises Unreadable.
+    ``before``: the bytes of the storage before the call. If ``base`` is only a view over a tensor that was resized,
+    they take the place of the bytes that ``base`` does not reach. Raises Unreadable.
     """
     if base.is_cpu:
         return base
@@ -181,12 +181,12 @@ def device_bytes(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
 
 
 def can_fetch() -> bool:
-    """Whether the device makes the view over a whole storage that :func:`fetch` needs."""
+    """Return whether the device makes the view over a whole storage that :func:`fetch` needs."""
     return "as_strided" not in _broken
 
 
 def fetch(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the bytes of a device tensor's whole storage, on CPU. Bytes beyond the last whole element are left out.
+    """Return the bytes of a device tensor's whole storage, on CPU, without bytes behind the last whole element.
 
     Raises Unreadable.
     """
@@ -200,7 +200,7 @@ def fetch(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the view over the bytes ``base`` that ``tensor`` is over its storage."""
+    """Return a view over the bytes ``base``, placed and with bits as ``tensor`` is over its own storage."""
     moved = base.view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
     moved = torch.conj(moved) if tensor.is_conj() else moved
     return neg_view(moved) if tensor.is_neg() else moved
@@ -209,7 +209,7 @@ def over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return a device tensor on the CPU, with its stride, offset and bits, without the device's strided copy.
 
-    The storage is brought over as bytes and viewed again there, so that a wrong strided copy cannot blame another op.
+    The storage is copied as bytes and viewed again on CPU, so that a wrong strided copy is not blamed on another op.
     Raises Unreadable.
     """
     if has_no_memory(tensor):
@@ -220,7 +220,7 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def device_of_memory(tensor: torch.Tensor) -> torch.device | None:
-    """Return the device on which a tensor's memory is; None if it has none that can be asked."""
+    """Return the device on which a tensor's memory is; None if torch does not give it."""
     try:
         return tensor.untyped_storage().device
     except (RuntimeError, NotImplementedError):

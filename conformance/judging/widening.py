@@ -1,7 +1,7 @@
 """CPU's side of a call in a dtype that CPU has no kernel for: computed in a wider dtype, and rounded.
 
-The arguments are the rounded ones of the other side. torch's kernel for Meta says which dtype each result has. A call
-that CPU refuses in the wider dtype, or of which the dtypes of the results are not known, has no reference.
+The arguments are in the narrow dtype, as on the other side. torch's kernel for Meta gives the dtype of each result. A
+call has no reference if CPU refuses it in the wider dtype, or if the dtypes of its results are unknown.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _WIDEST = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
 class NotServed(NotImplementedError):
-    """CPU lacks an op in a dtype, and what it does in a wider one is no reference."""
+    """The error that CPU lacks an op in a dtype, and its result in a wider dtype is no reference."""
 
 
 def on_cpu(op: Callable[..., Any], case: Case) -> Callable[..., Any]:
-    """Return what makes CPU's call of ``op`` in a case."""
+    """Return the function that makes CPU's call of ``op`` in a case."""
     wide = dtype_on_cpu(case)
     return _Widened(op, torch_dtype(case.cell.dtype), torch_dtype(wide)) if wide else op
 
 
 def noted(mismatches: list[Mismatch], case: Case) -> list[Mismatch]:
-    """Return the findings of a case, those of elements with the dtype in which CPU computed if it is a wider one."""
+    """Return the findings of a case. If CPU computed in a wider dtype, findings of elements get it as a fact."""
     wide = dtype_on_cpu(case)
     if not wide:
         return mismatches
@@ -47,7 +47,7 @@ def noted(mismatches: list[Mismatch], case: Case) -> list[Mismatch]:
 
 
 class _Widened:
-    """Makes calls of one op in a wider dtype. A call without a tensor of the narrow one on CPU is left as it is."""
+    """An op whose calls are made in a wider dtype, unless they have no tensor of the narrow dtype on CPU."""
 
     def __init__(self, op: Callable[..., Any], narrow: torch.dtype, wide: torch.dtype) -> None:
         self._op = op
@@ -57,7 +57,7 @@ class _Widened:
         self._narrower = {wide: narrow} if narrow is torch.bfloat16 else _HALVES
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the results of a call, rounded, and round what it has written. Raises NotServed."""
+        """Return the rounded results of a call, and write its rounded values to the arguments. Raises NotServed."""
         given = [t for t in tensors_of([*args, *kwargs.values()]) if t.dtype is self._narrow and t.is_cpu]
         if not given:
             return self._op(*args, **kwargs)
@@ -86,15 +86,15 @@ class _Widened:
             raise NotServed(f"CPU raises in {dtype}: {e}") from e
 
     def _dtypes_of(self, results: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.dtype]:
-        """Return the dtype of each result in the narrow dtype.
+        """Return the dtype of each result of a call in the narrow dtype.
 
-        torch's kernel for Meta says it. Where there is none, a result that is float64 for arguments of float64 follows
-        the arguments.
+        torch's kernel for Meta gives it. Without such a kernel, a result follows the dtype of the arguments if it is
+        float64 for arguments of float64.
         """
         try:
             return [t.dtype for t in tensors_of(_on_meta(self._op, args, kwargs))]
         except Exception as e:
-            if not (isinstance(e, NotImplementedError) and "Meta" in str(e)):  # it has one, which refuses the dtype
+            if not (isinstance(e, NotImplementedError) and "Meta" in str(e)):  # the kernel refuses the dtype
                 raise NotServed(f"the dtypes of the results are not known: {e}") from e
         _, widest = self._called_in(_WIDEST[self._wide], args, kwargs)
         followed = [(r.dtype, w.dtype) for r, w in zip(tensors_of(results), tensors_of(widest), strict=True)]
@@ -103,7 +103,7 @@ class _Widened:
         return [self._narrower.get(dtype, dtype) for dtype, _ in followed]
 
     def _rounded(self, result: torch.Tensor, back: _Copies, dtype: torch.dtype) -> torch.Tensor:
-        """Return a result in its ``dtype``; one that is an argument, or lies in its storage, does so there as well."""
+        """Return a result in its ``dtype``. An argument, or a result in its storage, has its place there again."""
         if result.layout != torch.strided:
             raise NotServed("a result is not strided")
         if result.dtype == dtype and not back.has(result):
@@ -113,9 +113,9 @@ class _Widened:
         return back.of(result)
 
     def _check_numbers(self, args: list[Any], is_rounded: bool) -> None:
-        """Raise NotServed if a kernel that first rounds the numbers among the arguments to the dtype may differ.
+        """Raise NotServed if the result may change when the numbers among the arguments are first rounded to the dtype.
 
-        ``is_rounded``: whether all results are floating. They then differ by rounding alone, unless a number is too
+        ``is_rounded``: whether all results are floating. They then change by rounding alone, unless a number is too
         large.
         """
         most = torch.finfo(self._narrow).max
@@ -126,16 +126,16 @@ class _Widened:
                 raise NotServed(f"the dtype does not have {number}")
 
     def _has(self, number: float) -> bool:
-        """Whether the narrow dtype has a number."""
+        """Return whether the narrow dtype has a number."""
         return number != number or bool(torch.tensor(number, dtype=self._narrow).item() == number)
 
 
 class _Copies:
-    """Copies of tensors in other dtypes. A storage is copied once, and what lies in it lies in the copy alike."""
+    """Copies of tensors in other dtypes. A storage is copied once, and its tensors have the same places in the copy."""
 
     def __init__(self, dtypes: Mapping[torch.dtype, torch.dtype]) -> None:
         self._dtypes = dtypes
-        self._storages: dict[int, torch.Tensor] = {}  # the bytes of each copy, by the id of what was copied
+        self._storages: dict[int, torch.Tensor] = {}  # the bytes of each copy, by the id of the copied storage
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by the id of the first of the two
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -153,12 +153,12 @@ class _Copies:
         return self._tensors[id(tensor)][1]
 
     def add(self, tensor: torch.Tensor, copy: torch.Tensor) -> None:
-        """Count ``copy``, and what it lies in, as the copy of a tensor."""
+        """Register ``copy`` as the copy of a tensor, and its storage as the copy of the tensor's storage."""
         self._storages[storage_id(tensor)] = _bytes(copy)
         self._tensors[id(tensor)] = tensor, copy
 
     def has(self, tensor: torch.Tensor) -> bool:
-        """Whether there is a copy of the storage that a tensor lies in."""
+        """Return whether there is a copy of the storage that a tensor lies in."""
         return storage_id(tensor) in self._storages
 
 
@@ -182,7 +182,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _write_back(tensor: torch.Tensor, wide: torch.Tensor) -> None:
-    """Write to an argument what the call has written to its copy, in the size that it has there."""
+    """Write to an argument the values that the call wrote to its copy, with the size and strides of the copy."""
     if versions([wide]) == [0]:
         return
     if wide.shape != tensor.shape:

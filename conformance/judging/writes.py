@@ -1,7 +1,7 @@
-"""Elements that one call writes several times. Which of the values stays is not defined. Pure, on CPU tensors.
+"""Elements that one call writes several times. It is undefined which of the values stays. Pure, on CPU tensors.
 
-torch's documentation leaves it open for index_copy_, index_put_ and put_ without ``accumulate``, and for scatter_
-without ``reduce``. CPU writes in order, a device in parallel.
+torch's documentation leaves this undefined for index_copy_, index_put_ and put_ without ``accumulate``, and for
+scatter_ without ``reduce``. CPU writes in order, a device in parallel.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import torch
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.views import host_copy
 
-# The names under which the ops that write by index take the values.
+# The names of the argument with the values in ops that write by index.
 _SOURCES = ("source", "src", "values")
 
 
 def explain(
     op: Callable[..., Any], expected: CallOutcome, actual: CallOutcome, wrong: Sequence[torch.Tensor] | None
 ) -> bool:
-    """Whether each ``wrong`` element is written several times, and holds another one of the values than CPU's does.
+    """Return whether each ``wrong`` element is written several times, and holds another one of the values than CPU's.
 
     ``wrong`` has a mask for each result, then one for each argument.
     """
@@ -42,7 +42,7 @@ def _holds_another(wrong: torch.Tensor, tensor: Any, written: torch.Tensor, sour
 
 
 def _bytes(tensor: torch.Tensor) -> set[bytes]:
-    """Return the bytes of each element."""
+    """Return the set of the bytes of each element."""
     raw = tensor.resolve_conj().resolve_neg().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
     size = tensor.element_size()
     return {raw[i : i + size] for i in range(0, len(raw), size)}
@@ -60,7 +60,7 @@ def _arguments(op: Callable[..., Any], outcome: CallOutcome) -> dict[str, Any]:
 
 
 def _several(arguments: dict[str, Any]) -> torch.Tensor | None:
-    """Return elementwise, in the shape of ``self``, what is written several times. None where that is defined."""
+    """Return, in the shape of ``self``, whether each element is written several times. None if its value is defined."""
     if arguments.get("accumulate") or arguments.get("reduce") is not None or "self" not in arguments:
         return None
     counts = torch.zeros(arguments["self"].shape, dtype=torch.int64)
@@ -77,5 +77,5 @@ def _several(arguments: dict[str, Any]) -> torch.Tensor | None:
             shape[arguments["dim"]] = index.numel()
             counts.index_add_(arguments["dim"], index, one.expand(shape))
     except (IndexError, RuntimeError):
-        return None  # such arguments need a dimension that self has not got
+        return None  # the arguments need a dimension that self lacks
     return counts > 1
