@@ -11,7 +11,7 @@ from conformance.contexts.model import Context, How, Op
 
 
 class AfterError(Context):
-    """Before a call an allocation does not fit, or the overload raises. Neither may leave a trace."""
+    """Before the call, an allocation does not fit, or the overload raises. Neither may affect the call."""
 
     name = "after_error"
     op_alone = True

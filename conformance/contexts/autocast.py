@@ -14,7 +14,7 @@ from conformance.inventory import Overload
 
 
 class Autocast(Context):
-    """CPU is called with the arguments that torch's policy for devices casts to; the device, under autocast."""
+    """The device is called under autocast. CPU is called with arguments cast by torch's policy for devices."""
 
     name = "autocast"
 
@@ -55,7 +55,10 @@ class Autocast(Context):
         return "" if torch.amp.is_autocast_available(backend.kind) else "autocast"
 
     def leaves_out(self, overload: str, backend: Capabilities) -> str:
-        """The lists of torch are an offer: what a backend registers no kernel for is called as without autocast."""
+        """Return why the backend's autocast leaves the overload alone, "" if it does not.
+
+        A backend need not follow torch's lists. An op for which it registers no kernel is called as without autocast.
+        """
         casts = torch_versions.autocasts(overload, backend.device)
         return "" if casts else "the backend's autocast leaves the op alone"
 

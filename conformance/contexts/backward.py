@@ -137,7 +137,7 @@ class Backward(Context):
         return of_derivatives(facts)
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether torch raised because it has no formula for a gradient."""
+        """Return whether torch raised because it has no formula for a gradient."""
         lacking = "does not support automatic differentiation"
         texts = ("derivative for", "not differentiable", "is not implemented", "does not require grad", lacking)
         return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)

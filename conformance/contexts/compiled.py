@@ -58,7 +58,8 @@ def has_strides_of_cpu(
 class Compiled(Context):
     """The device's call is compiled by Dynamo and AOTAutograd, which change graphs and write no kernels.
 
-    CPU's call is a plain one. What torch compiles wrongly in the same way for CPU is torch's own error, and no defect.
+    CPU's call is a plain one. If torch compiles a call wrongly for CPU in the same way, this is torch's own error,
+    and no defect of the backend.
     """
 
     name = "compiled"
@@ -111,15 +112,15 @@ class Compiled(Context):
         compilers.load_compiler()
 
     def facts_of(self, overload: str) -> str:
-        """Return "own" if the backend registered the kernel for Meta, so that a prediction is the backend's."""
+        """Return "own" if the backend registered the kernel for Meta, so that it makes the prediction, else ""."""
         return "own" if torch_versions.is_registered_by_backend(overload, "Meta") else ""
 
     def applies(self, overload: Overload) -> bool:
-        """Whether an overload draws nothing and needs no ``out``, which a graph cannot return."""
+        """Return whether an overload draws no random numbers and needs no ``out``, which a graph cannot return."""
         return not torch_versions.has_out(overload.schema) and ops.facts(overload.name).random is None
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether torch does not compile the call on any device, or not rightly."""
+        """Return whether torch does not compile the call on any device, or compiles it wrongly."""
         return isinstance(error, NotCompiled)
 
     def route(self, route: Route) -> Route:  # other overloads are called
@@ -130,7 +131,7 @@ class Compiled(Context):
 
 
 class Inductor(Compiled):
-    """The device's call is compiled to kernels by Inductor, with contiguous arguments and with such at an offset."""
+    """Inductor compiles the device's call to kernels, with contiguous arguments and with arguments at an offset."""
 
     name = "inductor"
     per_family = 3

@@ -15,7 +15,7 @@ from conformance.vocabulary import Check
 
 
 class Copied(Context):
-    """The op gets copies. A view that is copied together with its base is a view of the copy."""
+    """The op gets copies of its arguments. A view that is copied together with its base must be a view of the copy."""
 
     name = "copied"
     helpers = (tensors_of,)

@@ -27,7 +27,7 @@ def decompositions() -> dict[Any, Any]:
 
 
 class Decomposed(Context):
-    """Both sides trace the op and run the graph of its decomposition. On CPU this has to give what the kernel gives."""
+    """Both sides trace the op and run the graph of its decomposition. On CPU it must give the kernel's results."""
 
     name = "decomposed"
     helpers = (tensors_of, with_tensors, on_host, alike, decompositions)

@@ -1,4 +1,4 @@
-"""Calls under deterministic algorithms, where torch raises of an op that has none, or warns of it."""
+"""Calls under deterministic algorithms, where torch raises or warns if an op has none."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def has_no_deterministic_algorithm(error: BaseException | None) -> bool:
 
 
 class Deterministic(Context):
-    """The op gives the same bits each time or raises, and torch fills what would be uninitialized memory.
+    """The op gives the same bits each time or raises, and torch fills memory that would be uninitialized.
 
-    In the variant "warn_only" torch warns of an op that has no deterministic algorithm, and no op may raise for that.
+    In the variant "warn_only" torch warns if an op has no deterministic algorithm, and no op may raise for this
+    reason.
     """
 
     name = "deterministic"
@@ -59,5 +60,5 @@ class Deterministic(Context):
         return replace(facts, undefined=()) if overload.partition(".")[0] in _FILLED else facts
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether torch raised because the op has no deterministic algorithm on the device."""
+        """Return whether torch raised because the op has no deterministic algorithm on the device."""
         return has_no_deterministic_algorithm(error)

@@ -1,4 +1,4 @@
-"""What torch predicts of a call with fake tensors, against what the device returns."""
+"""Predictions of calls with fake tensors, compared with the device's results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from conformance import torch_versions
 from conformance.contexts.model import Context, How, Op
 from conformance.contexts.trees import on_host, tensors_of, with_tensors
 
-# Operators of which torch predicts, on all devices but CPU, what CUDA returns. CPU's sizes and strides are the
-# ones to have: plain calls compare with them.
+# Operators for which torch predicts CUDA's results on all devices but CPU. A backend must have CPU's sizes and
+# strides, which plain calls compare.
 _PREDICTED_FOR_CUDA = {
     "_embedding_bag": "bag_size and max_indices of a sum are empty",
     "_embedding_bag_forward_only": "bag_size and max_indices of a sum are empty",
@@ -97,10 +97,10 @@ def compared(
 class Fake(Context):
     """The device returns what ``FakeTensorMode`` predicts: sizes, strides, dtypes, devices and aliasing.
 
-    A prediction that is wrong in the same way about the same call on CPU is torch's own error, and not the device's:
-    it is not judged, unless the backend registered the kernel for Meta that made it. Nor is the device of a result that
-    torch's own kernel makes: without an argument ``device`` that is the default device, and fake tensors lie on the
-    device of the arguments.
+    If a prediction for the same call on CPU is wrong in the same way, this is torch's own error, and not the
+    device's. It is not judged, unless the backend registered the kernel for Meta that made the prediction. The device
+    of a result by torch's own kernel is not judged either: without an argument ``device`` it is the default device,
+    but fake tensors are on the device of the arguments.
     """
 
     name = "fake"
@@ -130,9 +130,10 @@ class Fake(Context):
         self.call(torch.ops.aten.add.Tensor, torch.device("cpu:0"), How("", "", nullcontext), [x, x], {})
 
     def facts_of(self, overload: str) -> str:
-        """Return "own" if the backend registered the kernel for Meta, else what torch predicts of CUDA alone.
+        """Return "own" if the backend registered the kernel for Meta, else the prediction that holds for CUDA alone.
 
-        "placed by torch" if the backend leaves the op to a kernel of torch that composes it on all devices.
+        For other overloads, return "placed by torch" if the backend leaves the op to a kernel of torch that composes
+        it on all devices, else "".
         """
         if torch_versions.is_registered_by_backend(overload, "Meta"):
             return "own"
@@ -141,5 +142,5 @@ class Fake(Context):
         return _PREDICTED_FOR_CUDA.get(overload.partition(".")[0], placed)
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether torch predicts nothing of the call, or something wrong on CPU too."""
+        """Return whether torch predicts nothing for the call, or something that is wrong on CPU too."""
         return isinstance(error, NotPredicted)

@@ -17,7 +17,7 @@ from conformance.vocabulary import Check, Route
 
 
 class ForwardAd(Context):
-    """Each result comes with its tangent, for tangents of the floating arguments."""
+    """Each result is returned with its tangent, for tangents of the floating arguments."""
 
     name = "forward_ad"
     helpers = (tensors_of, with_tensors)
@@ -69,6 +69,6 @@ class ForwardAd(Context):
         return of_derivatives(facts)
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether torch raised because it has no formula for a tangent."""
+        """Return whether torch raised because it has no formula for a tangent."""
         texts = ("forward AD", "forward-mode", "jvp", "not differentiable")
         return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)

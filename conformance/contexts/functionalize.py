@@ -15,12 +15,12 @@ from conformance.inventory import Overload
 from conformance.ops.family import OpFacts
 from conformance.vocabulary import Check, Route
 
-# The results of one have no memory, and the other asks whether autograd knows its argument as a view.
+# The results of `_efficientzerotensor` have no memory. `detach_` asks whether autograd knows its argument as a view.
 _LEFT_OUT = frozenset({"_efficientzerotensor", "detach_"})
 
 
 class Functionalize(Context):
-    """The device's call is functionalized: what it writes is computed aside and copied. CPU's call is a plain one."""
+    """The device's call is functionalized: values are computed apart, then copied to arguments. CPU's call is plain."""
 
     name = "functionalize"
     helpers = (tensors_of, with_tensors, on_host, alike)
@@ -62,7 +62,7 @@ class Functionalize(Context):
         return overload.base not in _LEFT_OUT and ops.facts(overload.name).random is None
 
     def facts_of(self, overload: str) -> str:
-        """Return "own" if the backend functionalizes an overload, so that CPU's call goes the same way."""
+        """Return "own" if the backend registered the rule that functionalizes an overload, for CPU too, else ""."""
         return "own" if torch_versions.is_registered_by_backend(overload, "Functionalize") else ""
 
     def route(self, route: Route) -> Route:  # other overloads are called

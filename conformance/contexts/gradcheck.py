@@ -1,4 +1,4 @@
-"""Gradients on the device against differences of the device's own results."""
+"""Gradients on the device, compared with differences of the device's own results."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def derivative(called: Callable[[float], Any], step: float) -> tuple[torch.Tenso
 
 
 class Gradcheck(Backward):
-    """The derivative along one direction that autograd gives is that of a central difference, in double precision.
+    """The derivative by autograd along one direction equals that of a central difference, in double precision.
 
-    Each side is compared with itself, and every call begins with the same seed. So random ops are judged too, whose
-    gradients nobody can compare with CPU's. CPU says whether there is a derivative at all.
+    Each side is compared with itself, and every call begins with the same seed. So random ops are judged too,
+    although their gradients cannot be compared with CPU's. CPU decides whether there is a derivative at all.
     """
 
     name = "gradcheck"

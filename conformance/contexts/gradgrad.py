@@ -13,7 +13,7 @@ from conformance.contexts.trees import tensors_of, with_tensors
 
 
 class Gradgrad(Backward):
-    """The results are the gradients of the first gradients: by the arguments, and by the results' gradients."""
+    """The results are the gradients of the first gradients: by the arguments, and by the gradients of the results."""
 
     name = "gradgrad"
     helpers = (tensors_of, with_tensors)

@@ -13,9 +13,9 @@ from conformance.contexts.trees import alike, tensors_of, with_tensors
 
 
 class Jacrev(Backward):
-    """The device gets a batch of gradients of the results, as ``torch.func.jacrev`` does. CPU gets one at a time.
+    """The device gets a batch of gradients of the results, as in ``torch.func.jacrev``. CPU gets one at a time.
 
-    Where a batching rule is wrong on CPU too, nothing is judged: the context ``vmap`` tries a backend's own rules.
+    If a batching rule is wrong on CPU too, the call is not judged: the context ``vmap`` tests a backend's own rules.
     """
 
     name = "jacrev"

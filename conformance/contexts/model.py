@@ -1,4 +1,4 @@
-"""What a context is: how a call is made on both sides, where it applies, and which checks hold under it."""
+"""The model of a context: how a call is made on both sides, which overloads have cells, and which checks hold."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from conformance.vocabulary import Check, Route
 Op = Callable[..., Any]
 
 CPU = torch.device("cpu")
-# Microseconds by which work starts late in a context that is about the order of work.
+# Microseconds by which work starts late in a context that tests the order of work.
 DELAY = 3000
 
 
 class How(NamedTuple):
-    """What a context's call has to know besides the op and the device."""
+    """The facts that a context's call needs besides the op and the device."""
 
-    variant: str  # the case's
-    facts: str  # of the overload, by ``facts_of``
-    delayed: Callable[[], AbstractContextManager[Any]]  # within, work that is submitted starts late, if possible
+    variant: str  # of the case
+    facts: str  # of the overload, from ``facts_of``
+    delayed: Callable[[], AbstractContextManager[Any]]  # inside it, submitted work starts late, if possible
 
 
 class Context:
-    """The plain call. A subclass changes what differs from it.
+    """The plain call. A subclass overrides what differs from it.
 
     ``call`` is copied into scripts. It imports what it needs, uses public names of torch only, and raises
-    AssertionError if the call did something that its result does not show.
+    AssertionError if the call did something wrong that its result does not show.
     """
 
     name: ClassVar[str] = ""
     unchecked: ClassVar[frozenset[Check]] = frozenset()  # checks that do not hold
     delays: ClassVar[bool] = False  # ``call`` lets work start late
-    # CPU makes the plain call, and what the device runs besides the op is no part of what is tried.
+    # CPU makes the plain call, and the context does not test what the device runs besides the op.
     op_alone: ClassVar[bool] = False
     helpers: ClassVar[tuple[Callable[..., Any], ...]] = ()  # functions and classes of ``call``, copied into scripts
-    per_family: ClassVar[int] = 0  # at most so many overloads of a family have cells; 0: all
-    decorator: ClassVar[str] = ""  # in a script, of the function that makes the arguments and calls the op
+    per_family: ClassVar[int] = 0  # the most overloads of a family that have cells; 0: all
+    decorator: ClassVar[str] = ""  # of the function in a script that makes the arguments and calls the op
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -52,10 +52,10 @@ class Context:
         return op(*args, **kwargs)
 
     def load(self) -> None:
-        """Load what the calls need, before processes that make them are forked. Touches no device."""
+        """Load modules and caches for the calls, before the processes that make them are forked. Touches no device."""
 
     def lacks(self, backend: Capabilities) -> str:
-        """Return what the backend lacks, "" if it has all that the context needs. Touches no device."""
+        """Return the first requirement that the backend lacks, "" if there is none. Touches no device."""
         return ""
 
     def leaves_out(self, overload: str, backend: Capabilities) -> str:
@@ -63,35 +63,35 @@ class Context:
         return ""
 
     def applies(self, overload: Overload) -> bool:
-        """Whether an overload has cells of this context."""
+        """Return whether an overload has cells of this context."""
         return True
 
     def device(self, device: torch.device) -> torch.device:
-        """Return the device of the arguments, by the backend's device."""
+        """Return the device of the arguments, given the backend's device."""
         return device
 
     def facts_of(self, overload: str) -> str:
-        """Return what ``call`` has to know of an overload."""
+        """Return the facts of an overload that ``call`` needs."""
         return ""
 
     def around(self) -> AbstractContextManager[Any]:
-        """Return what the arguments are made in and the call is made in, on each side."""
+        """Return the context manager in which arguments are made and the call is made, on each side."""
         return nullcontext()
 
     def repeats(self, variant: str) -> bool:
-        """Whether a call that agrees with CPU is made again, for the same bits."""
+        """Return whether a call that agrees with CPU is made again, to compare its bits."""
         return False
 
     def route(self, route: Route) -> Route:
-        """Return the route by which the results are judged, by that of the overload."""
+        """Return the route by which the results are judged, given the overload's route."""
         return route
 
     def facts(self, facts: OpFacts, overload: str) -> OpFacts:
-        """Return the facts by which the results are judged, by those of the overload."""
+        """Return the facts by which the results are judged, given the overload's facts."""
         return facts
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether an error says that the op does not exist under this context, which is no defect."""
+        """Return whether an error says that the op does not exist in this context, which is no defect."""
         return False
 
     @property
@@ -100,13 +100,13 @@ class Context:
         return not self.name or self.op_alone
 
     def on_cpu(self, op: Op, overload: str, variant: str) -> Op:
-        """Return the op as CPU is called with it."""
+        """Return the function that makes CPU's call of the op."""
         if self.is_plain_on_cpu:
             return op
         return self._bound(op, CPU, How(variant, self.facts_of(overload), nullcontext))
 
     def on_device(self, op: Op, overload: str, variant: str, backend: Capabilities) -> Op:
-        """Return the op as the device is called with it."""
+        """Return the function that makes the device's call of the op."""
         device = self.device(torch.device(backend.device))
         return self._bound(op, device, How(variant, self.facts_of(overload), partial(backend.delayed_work, DELAY)))
 
@@ -122,7 +122,7 @@ class Context:
 
 @cache
 def devices_of(backend: Capabilities) -> int:
-    """Return how many devices the backend has, as far as ``torch.<device>`` says; at least 1."""
+    """Return the number of devices of the backend by ``torch.<device>.device_count``; at least 1."""
     count = getattr(getattr(torch, backend.kind, None), "device_count", None)
     if not callable(count):
         return 1

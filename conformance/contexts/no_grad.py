@@ -12,7 +12,7 @@ from conformance.contexts.model import Context, How, Op
 from conformance.contexts.trees import tensors_of, with_tensors
 from conformance.inventory import Overload
 
-# They return their argument, which then refers to itself through the graph that it is in.
+# Overloads that return their argument. It then refers to itself through the graph that it is in.
 _SELF_REFERRING = frozenset({"lift_fresh", "_foobar"})
 
 
@@ -41,5 +41,5 @@ class NoGrad(Context):
         return with_tensors(result, lambda t: t.detach() if any(t is one for one in new) else t)
 
     def applies(self, overload: Overload) -> bool:
-        resized = torch_versions.has_out(overload.schema)  # what is resized may not need a gradient
+        resized = torch_versions.has_out(overload.schema)  # an argument that is resized may not need a gradient
         return not resized and overload.base not in _SELF_REFERRING

@@ -1,4 +1,4 @@
-"""Gradients after an argument or a result has been written: what was saved for them must not be used unnoticed."""
+"""Gradients after an argument or a result is written: a tensor that was saved for them must not be used unnoticed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def gradients_after(
 
 
 class Overwritten(Backward):
-    """The results are the gradients of the floating arguments, with nothing written."""
+    """The results are the gradients of the floating arguments when no tensor is written."""
 
     name = "overwritten"
     helpers = (tensors_of, with_tensors, gradients_after, on_host, alike)

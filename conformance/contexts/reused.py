@@ -1,4 +1,4 @@
-"""Calls in whose tensors an earlier call has read other values: what a backend keeps of them is out of date."""
+"""Calls with tensors in which an earlier call read other values, so that a backend's caches of them are out of date."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def other_values(values: torch.Tensor) -> torch.Tensor:
 
 
 class Reused(Context):
-    """Before the call, the op is called with the same tensors, which have other values then.
+    """Before the call, the op is called with the same tensors, which then have other values.
 
-    A backend that caches a packed weight, or the number in a tensor, by the tensor or its address takes an outdated one
-    then. What the op writes is another tensor in the earlier call.
+    A backend that caches a packed weight, or the number in a tensor, by the tensor or its address, uses an outdated
+    value. In the earlier call, the op writes to copies.
     """
 
     name = "reused"

@@ -28,7 +28,7 @@ class _OnSecond(Context):
 
 
 class SecondDevice(_OnSecond):
-    """What the call submits late must be work of the second device."""
+    """All work that the call submits late must be work of the second device."""
 
     name = "second_device"
     op_alone = True
@@ -76,6 +76,6 @@ class SecondDevice(_OnSecond):
 
 
 class SecondStream(_OnSecond, Stream):
-    """What the call submits must be work of a new stream of the second device."""
+    """All work that the call submits must be work of a new stream of the second device."""
 
     name = "second_stream"

@@ -1,4 +1,4 @@
-"""Calls on a stream of their own, behind the work that makes the arguments."""
+"""Calls on a new stream, behind the work that makes the arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.vocabulary import Check
 
 
 class Stream(Context):
-    """The arguments hold zeros until late work of the new stream writes them. An event says when the call is done."""
+    """The arguments hold zeros until late work of the new stream writes them. An event signals the end of the call."""
 
     name = "stream"
     op_alone = True

@@ -11,7 +11,7 @@ from conformance.contexts.model import Context, How, Op
 
 
 class Thread(Context):
-    """The call is the first use of the device in its thread, which then ends."""
+    """The call is the first use of the device in its thread, and the thread then ends."""
 
     name = "thread"
     op_alone = True

@@ -76,7 +76,7 @@ class Vmap(Context):
         return judged and not torch_versions.has_out(overload.schema)
 
     def facts_of(self, overload: str) -> str:
-        """Return "own" if the backend has the batching rule of an overload, so that CPU's is that one too."""
+        """Return "own" if the backend registered the batching rule of an overload, for CPU too, else ""."""
         return "own" if torch_versions.is_registered_by_backend(overload, "FuncTorchBatched") else ""
 
     def route(self, route: Route) -> Route:  # the batching rule calls other overloads
@@ -86,5 +86,5 @@ class Vmap(Context):
         return replace(facts, may_alias=True)
 
     def refuses(self, error: BaseException | None) -> bool:
-        """Whether torch raised because the op cannot be batched."""
+        """Return whether torch raised because the op cannot be batched."""
         return isinstance(error, RuntimeError) and "vmap" in str(error)
