@@ -1,6 +1,6 @@
-"""What the programs of hazards are written with: streams, events, tensors, and work that keeps a stream busy.
+"""The tools for programs of hazards: streams, events, tensors, and work that keeps a stream busy.
 
-Only public names of torch are used. A program never relies on when work runs, so that a difference is a defect.
+Only public names of torch are used. A program never depends on when work runs, so that a difference is a defect.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MATRIX = 1536
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A tensor that is not what the program's data flow makes it."""
+    """A tensor that is not the result of the program's data flow."""
 
     what: str
     elements: int
     wrong: int
-    first: int  # index among all elements in order
+    first: int  # flat index, row-major
     got: float
     expected: float
 
@@ -67,7 +67,7 @@ class Bench:
         return torch.full((self.elements,), float(value), pin_memory=pinned)
 
     def wait(self, device: torch.device | None = None) -> None:
-        """Wait for all work of a device. Of a device that is not torch's accelerator, the adapter waits."""
+        """Wait for all work of a device. If the device is not torch's accelerator, use the adapter's synchronize."""
         if self.capabilities.is_accelerator:
             torch.accelerator.synchronize(device or self.device)
         else:
@@ -93,7 +93,7 @@ class Bench:
 
     @contextmanager
     def on(self, stream: torch.Stream) -> Iterator[None]:
-        """Submit work to a stream."""
+        """Return a context manager in which work is submitted to a stream."""
         before_here = torch.accelerator.current_stream()
         before_there = torch.accelerator.current_stream(stream.device)
         torch.accelerator.set_stream(stream)
@@ -104,7 +104,7 @@ class Bench:
             torch.accelerator.set_stream(before_here)
 
     def busy(self, device: torch.device | None = None) -> None:
-        """Submit work to the current stream that takes a while, and touches no tensor of the program."""
+        """Submit work to the current stream that takes some time and touches no tensor of the program."""
         where = device or self.device
         side = 4 if self.delayed else MATRIX
         matrix = torch.zeros(side, side, device=where)
@@ -113,16 +113,16 @@ class Bench:
             self._busy.append(matrix)  # so that it is not freed, and nothing waits for it
 
     def next_users(self) -> list[torch.Tensor]:
-        """Return tensors, all 9, that the current stream fills: as much memory as the program may have freed."""
+        """Return tensors of nines that the current stream fills, with as much memory as the program may have freed."""
         return [torch.full((self.elements,), 9.0, device=self.device) for _ in range(16)]
 
     def overwrite_free_memory(self) -> None:
-        """Take memory on an idle stream, as much as the program may have freed, and write over it."""
+        """Allocate as much memory as the program may have freed, on an idle stream, and write over it."""
         with self.on(self.stream()):
             self._busy.extend(self.next_users())
 
     def users_of(self, where: int) -> list[torch.Tensor]:
-        """Return tensors, all 9, the last of which is at the address ``where``, if one comes to lie there at all."""
+        """Return tensors of nines. The last one is at the address ``where``, if any new tensor is placed there."""
         most = max(64, (1 << 16) // self.elements)
         tensors = [self.full(9)]
         while tensors[-1].data_ptr() != where and len(tensors) < most:
@@ -130,13 +130,13 @@ class Bench:
         return tensors
 
     def until(self, done: Callable[[], bool]) -> None:
-        """Ask again until the answer is yes."""
+        """Call ``done`` until it returns True."""
         while not done():
             pass
 
 
 def difference(what: str, got: torch.Tensor, expected: float | torch.Tensor) -> Difference | None:
-    """Return how ``got`` differs from a value or tensor, None if it does not. Waits for the tensor's stream."""
+    """Return the difference of ``got`` from a value or tensor, None if there is none. Waits for the tensor's stream."""
     found = got.detach().cpu()
     wanted = expected if isinstance(expected, torch.Tensor) else torch.full_like(found, expected)
     wrong = (found != wanted).reshape(-1).nonzero().reshape(-1)

@@ -1,7 +1,7 @@
-"""Hazards of copies that do more than move a block: that convert, gather, spread or repeat elements.
+"""Hazards of copies that do more than move a block: they convert, gather, spread or repeat elements.
 
-A backend stages a dense tensor for such a copy, and converts or moves its elements on one side. Each of these steps is
-one more piece of work that something has to wait for.
+A backend stages a dense tensor for such a copy, and converts or moves its elements on one side. Each of these steps
+is further work that other work has to wait for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOST = torch.device("cpu")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The dtype of a copy's source, and how far apart the elements of its source and target lie; 0: all are one."""
+    """The dtype of a copy's source, and the steps between elements of its source and target; 0: one element for all."""
 
     name: str
     dtype: torch.dtype = torch.float32
@@ -33,7 +33,7 @@ class Form:
         return _spread(bench, value, self.dtype, self.source_step, device or bench.device, pinned)
 
     def target(self, bench: Bench, device: torch.device | None = None, *, pinned: bool = False) -> torch.Tensor:
-        """Return a tensor of zeros in the same way."""
+        """Return a tensor of zeros for the target, in the same way."""
         return _spread(bench, 0, torch.float32, self.target_step, device or bench.device, pinned)
 
 
@@ -57,7 +57,7 @@ def _spread(
 
 
 def _fill(tensor: torch.Tensor, value: float) -> None:
-    """Fill a tensor whose elements may all be one, which torch does not write to as several."""
+    """Fill a tensor. If all its elements share memory, which torch refuses to write, write that element."""
     (tensor if tensor.stride(0) else tensor[:1]).fill_(value)
 
 

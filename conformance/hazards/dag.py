@@ -1,7 +1,7 @@
-"""Random programs on one stream or several whose data flow is known, and what the shortest wrong one lacks.
+"""Random programs with known data flow on one or more streams, and the dependency that the shortest wrong one lacks.
 
-A step waits for what its data flow needs and for nothing else: for the writers of what it reads, and for the readers
-and writers of what it overwrites. The expected values come from the same steps on CPU, one after the other.
+A step waits only for what its data flow needs: the writers of the tensors that it reads, and the readers and writers
+of the tensor that it overwrites. The expected values come from the same steps on CPU, one after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conformance.hazards.bench import Bench, Difference, difference
 
 TENSORS, STREAMS, STEPS = 4, 3, 24
 PRIME = 97  # values stay below it, so that float32 is exact
-TRIES = 4  # runs of a program before it counts as right while it is made shorter
+TRIES = 4  # runs without a failure before a shortened program counts as right
 
 
 class Kind(Enum):
@@ -53,13 +53,13 @@ def draw(seed: int) -> Program:
     generator = random.Random(seed)
     kinds = [Kind.COMBINE] * 8 + [Kind.UPLOAD, Kind.RENEW] * 2 + [Kind.DOWNLOAD]
 
-    streams = generator.choice((1, STREAMS, STREAMS))  # on one there are no events, which may be barriers
+    streams = generator.choice((1, STREAMS, STREAMS))  # one stream needs no events, which may act as barriers
     steps: list[Step] = []
     for _ in range(STEPS):
         kind = generator.choice(kinds)
         sources = tuple(generator.randrange(TENSORS) for _ in range(2)) if kind is Kind.COMBINE else ()
         stream, target, amount = (generator.randrange(n) for n in (streams, TENSORS, PRIME))
-        if kind is Kind.DOWNLOAD and steps:  # of what has just been written, while its old value has yet to be read
+        if kind is Kind.DOWNLOAD and steps:  # of the latest target, while its old value has yet to be read
             stream, target = steps[-1].stream, steps[-1].target
         steps.append(Step(kind, stream, target, sources, amount))
     return tuple(steps)
@@ -73,7 +73,7 @@ def dependencies(program: Program) -> list[set[int]]:
     for number, step in enumerate(program):
         read = (step.target,) if step.kind is Kind.DOWNLOAD else step.sources
         earlier = {writer[s] for s in read if s in writer}
-        if step.kind in (Kind.COMBINE, Kind.UPLOAD):  # new memory: whoever uses the old keeps it alive
+        if step.kind in (Kind.COMBINE, Kind.UPLOAD):  # RENEW needs no wait: users of the old memory keep it alive
             earlier |= {*readers.get(step.target, ()), *((writer[step.target],) if step.target in writer else ())}
         needed.append({e for e in earlier if program[e].stream != step.stream})
         for source in read:
@@ -84,7 +84,7 @@ def dependencies(program: Program) -> list[set[int]]:
 
 
 def serial(program: Program, elements: int) -> list[torch.Tensor]:
-    """Return the tensors after the program and then what was read, computed on CPU step by step."""
+    """Return the tensors after the program, then the values that it read, computed on CPU step by step."""
     tensors = [torch.full((elements,), float(t)) for t in range(TENSORS)]
     read: list[torch.Tensor] = []
     for step in program:
@@ -93,13 +93,16 @@ def serial(program: Program, elements: int) -> list[torch.Tensor]:
 
 
 def on_device(program: Program, bench: Bench, waiting: int | None = None) -> list[torch.Tensor]:
-    """Return the same of a device, as host tensors. Before the step ``waiting`` the device is idle."""
+    """Run a program on a device, and return host tensors as :func:`serial` does.
+
+    Before the step ``waiting`` the device is idle.
+    """
     tensors = [bench.full(float(t)) for t in range(TENSORS)]
     read: list[torch.Tensor] = []
     users = [set[int]() for _ in range(TENSORS)]  # the streams that use each tensor
     streams = [bench.stream() for _ in range(STREAMS)]
     needed = dependencies(program)
-    events = {number: bench.event() for number in set[int]().union(*needed)}  # a further one may be a barrier
+    events = {number: bench.event() for number in set[int]().union(*needed)}  # a further event may act as a barrier
     for number, step in enumerate(program):
         if number == waiting:
             bench.wait()
@@ -121,7 +124,7 @@ def on_device(program: Program, bench: Bench, waiting: int | None = None) -> lis
 
 
 def _compute(step: Step, tensors: list[torch.Tensor], device: torch.device, elements: int) -> list[torch.Tensor]:
-    """Carry out a step. Return what it read."""
+    """Carry out a step. Return the values that it read."""
     if step.kind is Kind.DOWNLOAD:
         return [tensors[step.target].to("cpu", copy=True)]
     if step.kind is Kind.RENEW:
@@ -145,7 +148,7 @@ def check(program: Program, bench: Bench, waiting: int | None = None) -> Differe
 
 
 def shortened(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """Return a program that still fails, and from which no step can be left out."""
+    """Return a program that still fails, and that passes if any one step is left out."""
     size = max(1, len(program) // 2)
     while True:
         start, before = 0, len(program)
@@ -161,7 +164,7 @@ def shortened(program: Program, fails: Callable[[Program], bool]) -> Program:
 
 
 def lacking(program: Program, bench: Bench) -> str:
-    """Return which step of a wrong program did not wait for which, after leaving out all that is not needed."""
+    """Return the missing dependency of a wrong program, after leaving out all steps that are not needed."""
 
     def fails(shorter: Program, waiting: int | None = None) -> bool:
         return any(check(shorter, bench, waiting) for _ in range(TRIES))

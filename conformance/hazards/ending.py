@@ -10,8 +10,8 @@ import torch
 from conformance.hazards.bench import Bench, difference
 from conformance.hazards.model import Found, hazard
 
-SECONDS = 240.0  # a process that hangs; starting one takes its time, too
-#: Two seconds of work, where the backend delays it.
+SECONDS = 240.0  # until a process counts as hanging, its start included
+#: A program that exits with two seconds of work queued, if the backend delays work.
 SCRIPT = """
 import sys, torch
 from conformance import backends

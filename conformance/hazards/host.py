@@ -10,12 +10,12 @@ from conformance.hazards.bench import Bench, difference
 from conformance.hazards.model import Found, Needs, hazard
 
 PINNED, STREAMS = Needs.PINNED, Needs.STREAMS
-#: Bytes of copies of several sizes: past those at which backends begin to copy in another way.
+#: Sizes of copies in bytes: above those at which backends begin to copy in another way.
 SIZES = tuple(size + 4096 for size in (64 << 10, 1 << 20, 4 << 20, 16 << 20))
 
 
 def copied(bench: Bench) -> tuple[torch.Tensor, torch.Stream]:
-    """Return a pinned tensor of twos, which another stream has yet to copy from the device, and this stream."""
+    """Return a pinned tensor that another stream has yet to fill with twos from the device, and this stream."""
     target, stream = bench.host(0, pinned=True), bench.stream()
     with bench.on(stream):
         x = bench.full(1)  # memory of this stream, so a free waits for the copy

@@ -13,7 +13,7 @@ Found = Iterator[Difference | None]
 
 
 class Needs(Enum):
-    """What a backend must have for a hazard, besides one device."""
+    """The requirements of a hazard for a backend, besides one device."""
 
     STREAMS = "streams"
     PINNED = "pinned memory"
@@ -31,10 +31,10 @@ class Hazard:
     later: str
     needs: frozenset[Needs]
     run: Callable[[Bench], Found]
-    once: bool = False  # it has a schedule of its own, and runs under the first one alone
+    once: bool = False  # it delays its work itself, and runs under the first schedule only
 
     def text(self) -> str:
-        """Return one line: the dependency, and what a backend must have."""
+        """Return one line with the dependency and the requirements for a backend."""
         needs = [need.value for need in Needs if need in self.needs]
         of = f"; needs {', '.join(needs)}" if needs else ""
         return f"{self.name}: {self.later}, after {self.earlier}{of}"
@@ -49,7 +49,7 @@ HAZARDS: dict[str, Hazard] = {}
 def hazard(
     earlier: str, later: str, *needs: Needs, once: bool = False
 ) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
-    """Register a program as the hazard of its function's name."""
+    """Register a program as a hazard, named after its function."""
 
     def register(run: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
         name = run.__name__

@@ -1,4 +1,4 @@
-"""Runs hazards in child processes, under delays where the backend offers them."""
+"""The runner of hazards: in child processes, under delays if the backend offers them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
 PROGRAMS = (host, copies, streams, steps, ending)  # importing them fills the table
-#: The random multi-stream programs, which are no function of the table.
+#: The name of the random programs, which are not in the table.
 RANDOM = "random_programs"
 #: Microseconds before each piece of work, under the first schedule.
 DELAY = 2000
@@ -27,7 +27,7 @@ DELAY = 2000
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How one round delays work. ``us`` is 0 where the backend offers no delays; then ``seed`` counts the rounds."""
+    """The delays of work in one round. ``us`` is 0 if the backend offers none; then ``seed`` counts the rounds."""
 
     us: int
     seed: int | None = None
@@ -45,7 +45,7 @@ class Result:
     name: str
     rounds: int
     failure: str = ""
-    lacking: str = ""  # what the backend has not got; the hazard did not run
+    lacking: str = ""  # the requirement that the backend lacks; the hazard did not run
 
     def text(self) -> str:
         if self.lacking:
@@ -61,19 +61,19 @@ def names() -> list[str]:
 
 
 def described(name: str) -> str:
-    """Return what a hazard is about, in one line."""
+    """Return one line that describes a hazard."""
     return f"{name}: steps of programs that seeds draw" if name == RANDOM else HAZARDS[name].text()
 
 
 def rounds_of(backend: Capabilities, rounds: int, first_seed: int) -> list[Schedule]:
-    """Return the schedules of a run: equal delays, then those of seeds; without delays, repetitions."""
+    """Return the schedules of a run: equal delays, then delays drawn from seeds; without delays, repetitions."""
     if not backend.delays_work:
         return [Schedule(0, number) for number in range(rounds)]
     return [Schedule(DELAY), *(Schedule(DELAY, first_seed + n) for n in range(rounds - 1))]
 
 
 def confidence(backend: Capabilities, rounds: int) -> str:
-    """Return what a run without failures says, as a sentence."""
+    """Return a sentence about the meaning of a run without failures."""
     if backend.delays_work:
         return f"each ran under {rounds} schedules: equal delays, and delays drawn from seeds"
     missed = 1 - 0.05 ** (1 / rounds)
@@ -96,7 +96,7 @@ def run(name: str, backend: Capabilities, schedules: list[Schedule], timeout: fl
         child.close()
     if not isinstance(reply, (Death, Hang)):
         return Result(name, len(schedules), reply["failure"], reply["lacking"])
-    if len(schedules) > 1:  # which of them it was
+    if len(schedules) > 1:  # find out which schedule failed
         alone = next((r for s in schedules if (r := run(name, backend, [s], timeout)).failure), None)
         if alone:
             return alone
@@ -149,7 +149,7 @@ def _way(bench: Bench) -> str:
 
 
 def _said(error: Exception) -> str:
-    """Return the type of an error and the first paragraph of its message, without a native stack in it."""
+    """Return the type of an error and the first paragraph of its message, without a native stack trace."""
     stack = r"\n*\*\*\* Begin stack trace \*\*\*.*\*\*\* End stack trace \*\*\*\n*"
     said = re.sub(stack, "\n", str(error), flags=re.DOTALL).strip()
     return f"{type(error).__name__}: {said.partition(2 * chr(10))[0]}"
@@ -171,7 +171,7 @@ def _second(backend: Capabilities) -> torch.device | None:
 
 
 def _lacking(backend: Capabilities, needs: frozenset[Needs]) -> str:
-    """Return the first thing that the backend has not got, "" if it has all."""
+    """Return the first requirement that the backend lacks, "" if there is none."""
     if backend.kind == "cpu":
         return "queue of work: CPU runs each call at once"
     known = backend.is_accelerator  # streams and pinned memory are those of the accelerator

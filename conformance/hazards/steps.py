@@ -1,7 +1,7 @@
-"""Hazards of a part of the queued work: values that are saved while other work is queued, and donated memory.
+"""Hazards of running a part of the queued work: values that are saved while other work is queued, and donated memory.
 
-A lazy backend runs what a saved value needs, and leaves the rest for the step. What that part overwrites may be what
-the rest has yet to read.
+A lazy backend runs the work that a saved value needs, and leaves the rest for the step. This work may overwrite a
+value that the rest has yet to read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Saving = Callable[[Bench], Found]
 def saving(earlier: str, later: str) -> Callable[[Saving], Saving]:
     """Register a hazard that saves values: in the backend's own way if it has one, and then with ``torch.save``.
 
-    The own way comes first: a backend that keeps compiled programs may take one that ``torch.save`` left, which has
-    other inputs to donate.
+    The backend's own way comes first: a backend that keeps compiled programs may reuse a program of ``torch.save``,
+    which has other inputs to donate.
     """
 
     def register(program: Saving) -> Saving:
@@ -39,7 +39,7 @@ def saving(earlier: str, later: str) -> Callable[[Saving], Saving]:
 
 
 def saved(bench: Bench, value: object) -> object:
-    """Save a value in the way of the running program, and return what the file holds."""
+    """Save a value in the way of the running program, and return the value in the file."""
     file = io.BytesIO()
     if bench.saves_by == BY_TORCH:
         torch.save(value, file)
@@ -50,7 +50,7 @@ def saved(bench: Bench, value: object) -> object:
 
 
 def stored(bench: Bench, tensor: torch.Tensor) -> torch.Tensor:
-    """Save a tensor and return what was stored."""
+    """Save a tensor, and return the tensor in the file."""
     found = saved(bench, tensor)
     assert isinstance(found, torch.Tensor)
     return found

@@ -1,4 +1,4 @@
-"""Hazards within a stream and between streams: order, events, and memory that another stream takes."""
+"""Hazards within a stream and between streams: order, events, and memory that another stream reuses."""
 
 from __future__ import annotations
 
