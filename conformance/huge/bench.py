@@ -1,7 +1,7 @@
 """Huge tensors of known values, and their comparison with CPU, a chunk at a time.
 
-The value of an element depends on its position, with a period that is prime: an index that lost its upper bits meets
-other values. The host never holds more than a chunk.
+The value of an element depends on its position, with a prime period: an index that lost its upper bits reads other
+values. The host never holds more than a chunk.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import torch
 
-# More elements or bytes than this is what a program tries.
+# A program uses more elements or bytes than this.
 ELEMENTS = 2**31
 BYTES = 2**32
 # Elements of a chunk.
 CHUNK = 1 << 24
 _PERIOD = 8191
 _VALUES = 11  # from -5 to 5: sums of a row are exact in every dtype
-# Of floats only: a device may add in another order than CPU.
+# Tolerances, for floats only: a device may add in another order than CPU.
 _RTOL = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4}
 
-# The expected values of some consecutive elements, or rows: the first of them, and how many.
+# (first, count) -> the expected values of ``count`` consecutive elements, or rows, from ``first`` on.
 Expected = Callable[[int, int], torch.Tensor]
 
 
@@ -29,7 +29,7 @@ Expected = Callable[[int, int], torch.Tensor]
 class Difference:
     """The first wrong element of a result."""
 
-    what: str  # the result
+    what: str  # the name of the result
     index: tuple[int, ...]
     expected: str
     actual: str
@@ -37,7 +37,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Bench:
-    """The device, and the sizes that count as huge there; tests take smaller ones."""
+    """The device, and the sizes that count as huge there. Tests use smaller sizes."""
 
     device: torch.device
     elements: int = ELEMENTS
@@ -45,12 +45,12 @@ class Bench:
     chunk: int = CHUNK
 
     def length(self, dtype: torch.dtype) -> int:
-        """Return the number of elements of a huge tensor: past the limits of elements and of bytes, and odd."""
+        """Return the number of elements of a huge tensor: above the limits of elements and of bytes, and odd."""
         size: int = dtype.itemsize
         return max(self.elements // size, self.bytes // size if size > 1 else 0) + self.chunk // 4 + 3
 
     def rows(self, columns: int, dtype: torch.dtype) -> int:
-        """Return the number of rows of a huge tensor with so many columns."""
+        """Return the number of rows of a huge tensor with ``columns`` columns."""
         return self.length(dtype) // columns + 1
 
     def values(self, first: int, count: int, dtype: torch.dtype) -> torch.Tensor:
@@ -61,15 +61,15 @@ class Bench:
         return repeated > 0 if dtype == torch.bool else repeated.to(dtype)
 
     def of_rows(self, first: int, count: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
-        """Return some rows. Shape (count, columns), on CPU."""
+        """Return the values of ``count`` rows from row ``first``. Shape (count, columns), on CPU."""
         return self.values(first * columns, count * columns, dtype).view(count, columns)
 
     def empty(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
-        """Return a tensor on the device whose values are not set."""
+        """Return an uninitialized tensor on the device."""
         return torch.empty(shape, dtype=dtype, device=self.device)
 
     def tensor(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
-        """Return a tensor on the device with the values of its positions."""
+        """Return a tensor on the device in which each element has the value of its position."""
         made = self.empty(*shape, dtype=dtype)
         flat = made.view(-1)
         for first, count in self.chunks(flat.numel()):
@@ -83,7 +83,7 @@ class Bench:
             yield first, min(step, count - first)
 
     def compare(self, what: str, result: torch.Tensor, expected: Expected) -> Difference | None:
-        """Compare along dimension 0. ``expected`` gives rows of the result's shape behind dimension 0."""
+        """Return the first difference of a result, along dimension 0. ``expected`` gives rows in the result's shape."""
         of = result[0].numel() if result.dim() > 1 else 1
         for first, count in self.chunks(result.shape[0], of):
             right = expected(first, count)
@@ -98,7 +98,7 @@ class Bench:
 
 
 def _wrong(actual: torch.Tensor, right: torch.Tensor) -> torch.Tensor | None:
-    """Return where the values differ, None if they do nowhere."""
+    """Return elementwise where the values differ, None if they are all equal."""
     if actual.shape != right.shape or actual.dtype != right.dtype:
         raise AssertionError(f"the result has {actual.shape}, {actual.dtype}; expected {right.shape}, {right.dtype}")
     if torch.equal(actual, right):

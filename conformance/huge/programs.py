@@ -1,4 +1,4 @@
-"""The programs: what each computes, and what CPU gives for the same values."""
+"""The programs on huge tensors, and CPU's results for the same values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INT8, HALF, BOOL = torch.int8, torch.float16, torch.bool
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``tensors``: bytes of the device that it takes at once, as multiples of its argument's."""
+    """A program. ``tensors``: the device memory that it uses at once, as a multiple of its argument's."""
 
     name: str
     dtype: torch.dtype  # of the argument
@@ -42,7 +42,7 @@ def _add(name: str, dtype: torch.dtype, tensors: float, run: Callable[[Bench], F
 
 
 def program(dtype: torch.dtype, tensors: float) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
-    """Register a function as the program of its name."""
+    """Register a function as a program, under the function's name."""
 
     def register(run: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
         _add(run.__name__, dtype, tensors, run)
@@ -100,21 +100,21 @@ for _name, (_op, _dtype) in _BY_ROWS.items():
 
 @program(INT8, 1)
 def fill(bench: Bench) -> Found:
-    """Every element is written."""
+    """Write every element."""
     x = bench.empty(bench.length(INT8), dtype=INT8).fill_(3)
     yield bench.compare("the tensor", x, lambda _, count: torch.full((count,), 3, dtype=INT8))
 
 
 @program(torch.int64, 1)
 def arange(bench: Bench) -> Found:
-    """Every element is its position."""
+    """Set every element to its position."""
     n = bench.length(torch.int64)
     yield bench.compare("the tensor", torch.arange(n, device=bench.device), lambda a, count: torch.arange(a, a + count))
 
 
 @program(INT8, 2)
 def contiguous_of_transposed(bench: Bench) -> Found:
-    """A copy with other strides."""
+    """Copy to other strides."""
     rows = bench.rows(_COLUMNS, INT8)
     x = bench.tensor(_COLUMNS, rows, dtype=INT8).t().contiguous()
 
@@ -126,7 +126,7 @@ def contiguous_of_transposed(bench: Bench) -> Found:
 
 @program(INT8, 2)
 def cat(bench: Bench) -> Found:
-    """Two tensors that are not huge make one that is."""
+    """Join two tensors that are not huge into a huge tensor."""
     n = bench.length(INT8) // 2 + 1
     half = bench.tensor(n, dtype=INT8)
     both = torch.cat([half, half[: n - 1]])
@@ -141,7 +141,7 @@ def cat(bench: Bench) -> Found:
 
 @program(INT8, 2)
 def copy_of_a_part(bench: Bench) -> Found:
-    """The last part of a huge tensor gets the values of another tensor, and the rest stays."""
+    """Copy another tensor to the last part of a huge tensor. The rest stays."""
     n = bench.length(INT8)
     part = bench.chunk // 8 + 1
     x = bench.empty(n, dtype=INT8).zero_()
@@ -156,7 +156,7 @@ def copy_of_a_part(bench: Bench) -> Found:
 
 @program(INT8, 1)
 def sum_of_all(bench: Bench) -> Found:
-    """Every element counts."""
+    """Add up every element."""
     n = bench.length(INT8)
     total = sum(int(bench.values(first, count, INT8).sum()) for first, count in bench.chunks(n))
     yield bench.compare("the sum", bench.tensor(n, dtype=INT8).sum().view(1), lambda *_: torch.tensor([total]))
@@ -164,7 +164,7 @@ def sum_of_all(bench: Bench) -> Found:
 
 @program(INT8, 1)
 def sum_of_columns(bench: Bench) -> Found:
-    """Every row counts."""
+    """Add up every row."""
     rows = bench.rows(_COLUMNS, INT8)
     total = sum(bench.of_rows(a, count, _COLUMNS, INT8).sum(0) for a, count in bench.chunks(rows, _COLUMNS))
     result = bench.tensor(rows, _COLUMNS, dtype=INT8).sum(0)
@@ -172,7 +172,7 @@ def sum_of_columns(bench: Bench) -> Found:
 
 
 def _marked(bench: Bench) -> tuple[torch.Tensor, list[int]]:
-    """Return a tensor of zeros with three ones, two of them where 32 bits do not reach, and their positions."""
+    """Return a tensor of zeros with three ones, two of them beyond indices of 32 bits, and the three positions."""
     n = bench.length(INT8)
     marked = [n // 3, bench.elements + 1, n - 2]
     x = bench.empty(n, dtype=INT8).zero_()
@@ -183,7 +183,7 @@ def _marked(bench: Bench) -> tuple[torch.Tensor, list[int]]:
 
 @program(INT8, 1)
 def last_index_of_maximum(bench: Bench) -> Found:
-    """The maximum lies where 32 bits do not reach."""
+    """Find a maximum beyond indices of 32 bits."""
     x, (first, *_) = _marked(bench)
     x[first : first + 1].zero_()
     yield bench.compare("the index", x.argmax().view(1), lambda *_: torch.tensor([bench.elements + 1]))
@@ -191,7 +191,7 @@ def last_index_of_maximum(bench: Bench) -> Found:
 
 @program(INT8, 1.5)
 def positions_that_are_not_zero(bench: Bench) -> Found:
-    """The positions of all of them."""
+    """Find and count all positions that are not zero."""
     x, marked = _marked(bench)
     yield bench.compare("the positions", x.nonzero().view(-1), lambda a, count: torch.tensor(marked[a : a + count]))
     yield bench.compare("their number", torch.count_nonzero(x).view(1), lambda *_: torch.tensor([3]))
@@ -221,7 +221,7 @@ _add("gather", INT8, 1, partial(_picked, INT8, lambda x, at: x.gather(0, at[:, N
 
 @program(INT8, 1)
 def index_put(bench: Bench) -> Found:
-    """The rows with these numbers are written, and no other."""
+    """Write the rows with these numbers, and no other row."""
     rows = bench.rows(_COLUMNS, INT8)
     numbers = _numbers(bench, rows).clamp(max=rows - 1)
     x = bench.empty(rows, _COLUMNS, dtype=INT8).zero_()
@@ -241,7 +241,7 @@ def index_put(bench: Bench) -> Found:
 
 @program(HALF, 1)
 def matmul_of_huge(bench: Bench) -> Found:
-    """A huge matrix by a vector."""
+    """Multiply a huge matrix by a vector."""
     rows = bench.rows(_COLUMNS, HALF)
     vector = bench.values(5, _COLUMNS, HALF).view(-1, 1)
     result = bench.tensor(rows, _COLUMNS, dtype=HALF) @ vector.to(bench.device)
@@ -250,7 +250,7 @@ def matmul_of_huge(bench: Bench) -> Found:
 
 @program(HALF, 1)
 def matmul_makes_huge(bench: Bench) -> Found:
-    """Two small matrices with a huge product."""
+    """Multiply two small matrices that have a huge product."""
     rows = bench.rows(_COLUMNS, HALF)
     row = bench.values(5, _COLUMNS, HALF).view(1, -1)
     result = bench.tensor(rows, 1, dtype=HALF) @ row.to(bench.device)

@@ -1,4 +1,4 @@
-"""Runs each program in a child process, one after the other, if its tensors fit."""
+"""The runner of programs on huge tensors: in a child process each, one after the other, if its tensors fit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from conformance.running.child import BROKEN, Child, Death, Hang
 from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
-# Bytes of the host that chunks take, and what the rest of the system is left.
+# Bytes of host memory for the chunks, and bytes that are left to the rest of the system.
 _OF_HOST = 32 * CHUNK
 _LEFT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """A program did not run: it needs so many bytes, and there are so few."""
+    """The reason why a program did not run: the bytes that it needs, and the fewer bytes that are free."""
 
     bytes: int
     free: int
@@ -34,13 +34,13 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a program. It held if nothing else is set."""
+    """The result of a program. The program held if no other field is set."""
 
     name: str
     difference: Difference | None = None
-    error: str = ""  # what was raised, or how the process ended
+    error: str = ""  # the exception, or the end of the process
     lacking: Needed | None = None
-    out_of_memory: str = ""  # the op takes more memory than its arguments and its results, and there was not as much
+    out_of_memory: str = ""  # the error, if the op needs more memory than its tensors and there was not enough
 
     @property
     def failed(self) -> bool:
@@ -131,13 +131,16 @@ def _line(error: Exception) -> str:
 
 
 def _limit_memory(more: int) -> None:
-    """Let allocations of this process fail beyond so many further bytes, or the system would kill some process."""
+    """Limit this process to ``more`` further bytes, so that allocations fail before the system kills a process."""
     used = next(int(line.split()[1]) * 1024 for line in _lines("/proc/self/status") if line.startswith("VmData:"))
     resource.setrlimit(resource.RLIMIT_DATA, (used + more, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _lacking(needed: int, bench: Bench) -> Needed | None:
-    """Return what the program cannot have. A device that does not say how much is free may use the host's memory."""
+    """Return the memory that the program needs and cannot have, None if there is enough.
+
+    A device that does not report its free memory may use the host's memory.
+    """
     free = _free_of_device(bench.device)
     if free is not None and free < needed:
         return Needed(needed, free, "the device")
@@ -147,15 +150,15 @@ def _lacking(needed: int, bench: Bench) -> Needed | None:
 
 
 def _free_of_device(device: torch.device) -> int | None:
-    """Return the free bytes, None if the device does not say."""
+    """Return the free bytes of a device, None if the device does not report them."""
     module = getattr(torch, device.type, None)
-    with contextlib.suppress(Exception):  # it has no such function, or not for this device
+    with contextlib.suppress(Exception):  # the module has no such function, or not for this device
         return int(module.mem_get_info(device)[0])  # type: ignore[union-attr]
     return None
 
 
 def _may_use_host(device: torch.device) -> bool:
-    """Return whether device memory may be the host's: of all but the accelerators that have their own."""
+    """Return whether device memory may be host memory: on all devices but accelerators with memory of their own."""
     return device.type not in ("cuda", "xpu")
 
 
