@@ -1,4 +1,4 @@
-"""Builds the corpus on this machine's CPU: records, selects, derives, adds own samples, validates, writes."""
+"""The build of the corpus on this machine's CPU: record, select, derive, add own samples, validate, write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ Progress = Callable[[str], None]
 # The number of samples to keep for each base: of a target overload, and of a composite overload.
 MOST_OF_A_TARGET = {"float32": 7, "int64": 4, "complex64": 3, "bool": 3}
 MOST_OF_A_COMPOSITE = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}
-# Errors of this torch that another version does not raise: there the process dies of a division by zero.
+# Calls that raise an error in the torch that builds the corpus. In another version, they kill the process with a
+# division by zero.
 KILLS_SOME_TORCH = frozenset([("arange.start_out", "int64"), ("mvlgamma_", "int64")])
 DERIVING_ROUNDS = 3
 SPARE = 2  # more samples than needed, since some do not run
@@ -137,7 +138,7 @@ class Gathering:
     died: list[Died] = field(default_factory=list)
 
     def take(self, samples: list[Sample], most: Callable[[Overload], dict[str, int]] | None = None) -> None:
-        """Keep the samples that run; with ``most``, a limited number for each base, and one that raises."""
+        """Keep the samples that run. With ``most``, keep a limited number for each base, and one that raises."""
         valid, died = validate(samples, self.pools)
         self.died += died
         for sample in valid:

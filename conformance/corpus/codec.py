@@ -1,10 +1,10 @@
 """Conversion of samples to and from compact JSON. No torch.
 
-A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
-sets; a generated sample has its axis as well, and one for backends' own kernels a 1. Plain arguments are themselves, a
-list is a tuple of arguments, and a dict with a single key is everything else: ``{"t": i}`` tensor i, ``{"d": name}``
-dtype, ``{"D": name or 0}`` device, ``{"e": [kind, name]}`` layout or memory format, ``{"g": seed}`` generator,
-``{"c": [re, im]}`` complex number.
+A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``. The dtype set is an index into the file's list
+of sets. A generated sample also has its axis, and then a 1 if it is for backends' own kernels. Plain arguments stand
+for themselves, a list is a tuple of arguments, and a dict with a single key is any other argument: ``{"t": i}`` tensor
+i, ``{"d": name}`` dtype, ``{"D": name or 0}`` device, ``{"e": [kind, name]}`` layout or memory format, ``{"g": seed}``
+generator, ``{"c": [re, im]}`` complex number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def encode(sample: Sample, dtype_set: int) -> list[Any]:
 
 
 def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]]) -> Sample:
-    """Inverse of :func:`encode`. Raises ValueError, TypeError, KeyError or IndexError for invalid data."""
+    """Return the sample that :func:`encode` encoded.
+
+    Raises ValueError, TypeError, KeyError or IndexError for invalid data.
+    """
     name, base, dtype_set, args, kwargs, slots, raises, *more = row
     of_recorded: list[Any] = ["", 0]
     axis, own_kernel = [*more, *of_recorded[len(more) :]]
@@ -103,7 +106,7 @@ _KEYS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     GeneratorArg: ("g", lambda a: a.seed),
     ComplexArg: ("c", lambda a: [a.real, a.imag]),
 }
-# The argument of such a value, by key. A tensor is found by its index.
+# The inverse of ``_KEYS``, by key. Tensors are not among them: they are found by their index.
 _SPECIAL: dict[str, Callable[[Any], Arg]] = {
     "d": DtypeArg,
     "D": lambda name: DeviceArg(name or ""),

@@ -1,4 +1,7 @@
-"""Samples of an overload, derived from its siblings: the same arguments by name, outputs from a call."""
+"""Samples of an overload, derived from those of its siblings.
+
+Arguments are taken over by name. The ``out=`` arguments are the results of a call of the functional form.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ Live = dict[str, Any]  # argument name -> value
 
 @dataclass
 class Deriver:
-    """Derives samples from the kept samples. Call :meth:`derive` again after its results were validated."""
+    """A deriver of samples from the kept samples. Call :meth:`derive` again after its results are validated."""
 
     overloads: Mapping[str, Overload]
     pools: PoolBuilder
@@ -74,7 +77,10 @@ class Deriver:
         return list(self._outs(source, target, schema, call, origin))
 
     def _outs(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Iterator[Sample]:
-        """Return a sample for all dtypes in which the results have the same dtypes, or all follow the cell's dtype."""
+        """Yield one sample for each group of dtypes in which the same results follow the cell's dtype.
+
+        The other results have the same dtypes in the whole group.
+        """
         functional = _functional(target, schema, self.overloads)
         if functional is None:
             return
@@ -102,7 +108,7 @@ class Deriver:
             yield replace(with_slots(draft, slots), dtypes=dtypes)
 
     def _results(self, source: Sample, dtype: str, schema: Any, functional: str) -> Live | None:
-        """Return the results of the functional form by the names of the output arguments."""
+        """Return the functional form's results by the names of the output arguments, or None if they do not fit."""
         other = schema_of(call_of(functional))
         inputs = {a.name for a in schema.arguments if not a.is_out}
         call = _adapt({k: v for k, v in self._live(source, dtype).items() if k in inputs}, other)
@@ -157,7 +163,7 @@ def _families(overloads: Mapping[str, Overload]) -> dict[str, list[str]]:
 
 
 def _siblings(target: Overload, base: str, families: Mapping[str, list[str]], kept: Kept) -> list[str]:
-    """Return overloads with samples of the base, the closest first: most argument names in common, same operator."""
+    """Return the closest siblings with samples of the base. Those that share the most argument names come first."""
     names = list(families[stem(target.name)])
     other = SIBLINGS.get(target.base) or SIBLINGS.get(target.base.rstrip("_"))
     if other:
@@ -172,7 +178,7 @@ def _siblings(target: Overload, base: str, families: Mapping[str, list[str]], ke
 
 
 def _functional(target: str, schema: Any, overloads: Mapping[str, Overload]) -> str | None:
-    """Return the functional form of the target: it has the same inputs, or more with defaults."""
+    """Return the functional form of the target, or None. It has the same inputs, and perhaps others with defaults."""
     inputs = {a.name: str(a.type) for a in schema.arguments if not a.is_out}
     base = target.partition(".")[0]
     found: list[tuple[int, str]] = []
@@ -202,7 +208,7 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def _adapt(given: Live, schema: Any) -> Live | None:
-    """Return values for the schema's inputs by name, None if a value without default is missing."""
+    """Return values for the schema's inputs by name, or None if a required value is missing."""
     call: Live = {}
     for formal in schema.arguments:
         if formal.is_out:
@@ -228,7 +234,7 @@ def _coerce(value: Any, kind: str) -> Any:
 
 
 def _split(schema: Any, call: Live) -> tuple[list[Any], Live]:
-    """Return positional arguments up to the first default, and keyword arguments after it."""
+    """Return the positional arguments before the first omitted or keyword-only one, and the rest as keywords."""
     args: list[Any] = []
     for formal in schema.arguments:
         if formal.kwarg_only or formal.name not in call:

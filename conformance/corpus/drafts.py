@@ -36,9 +36,9 @@ def out_formals(schema: Any) -> list[Any]:
 
 @dataclass
 class Drafter:
-    """Converts calls to samples of one base, and adds their values to the pools.
+    """A converter of calls to samples of one base, which adds the values of tensors to the pools.
 
-    ``fixed`` are the arguments that keep their own dtype even if it equals the base, such as an index of int64.
+    ``fixed`` are the arguments that keep their own dtype even if it equals the base, such as an int64 index.
     """
 
     pools: PoolBuilder
@@ -80,7 +80,7 @@ class Drafter:
         return _special(name, value, self.base)
 
     def _number(self, formal: Any, value: bool | float | str | None) -> Arg:
-        """Raise NotStorable for a ScalarType that is given by its number, which differs between versions."""
+        """Return a plain value. Raises NotStorable for the number of a ScalarType, which differs between versions."""
         if isinstance(value, int) and str(formal.real_type) in ("ScalarType", "Optional[ScalarType]"):
             raise NotStorable(f"{formal.name} is a dtype given by number")
         return value

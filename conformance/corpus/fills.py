@@ -16,20 +16,23 @@ import torch
 # Multipliers of a 32-bit mixing function (two rounds of xor-shift and multiply).
 _MIX = 0x45D9F3B
 _MASK = 0xFFFFFFFF
-# A jittered value is at most this fraction closer to zero than the stored value that it is made from.
+# The largest fraction by which ``jitter`` moves a stored value towards zero.
 _SHRINK = 1 / 32
-# Of so many elements of padding, one is another value.
+# In ``hard/rare``, about one element in this many is not the padding.
 _PADDED = 200
-# All 16-bit patterns are multiples of it modulo 2**16, since it is odd; few of them in a row are evenly spread.
+# The step between successive 16-bit patterns of ``hard/sweep``. Since it is odd, its multiples modulo 2**16 are all
+# patterns. A few multiples in a row are evenly spread.
 _STEP = 40503
 _PATTERNS = 1 << 16
-# Of all numbers, those that programs compute with: none so small or so large that many functions end there.
+# The magnitudes of ``moderate``: those that programs compute with. Beyond them, many functions overflow or underflow.
 _MODERATE = (2.0**-20, 2.0**8)
-# Magnitudes of images in turns. They are thousands of times apart, and neither square overflows in float16.
+# Factors for the images of ``scaled``, in turn. They are thousands of times apart, and the square of neither overflows
+# in float16.
 _MAGNITUDES = (2.0**6, 2.0**-7)
-# Fills of bytes: the second one changes when the first one has had all.
+# ``hard/byte0`` changes with each element, and ``hard/byte1`` whenever the first has gone through all bytes.
 _PAIRED = ("byte0", "byte1")
-# Far from zero, as seen from values whose largest is 1: float16 still tells these from each other, bfloat16 barely.
+# The offset of ``hard/offset``, from which its values differ by at most 1. float16 still distinguishes them, bfloat16
+# barely.
 _OFFSET = 100
 
 _SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -44,7 +47,7 @@ def mixed(count: int, seed: int) -> torch.Tensor:
 
 @lru_cache(maxsize=8)  # a sample is made on both sides, and in several dtypes
 def _mixed(count: int, seed: int) -> npt.NDArray[np.uint32]:
-    """Return the same as unsigned integers of 32 bits. Do not write to them."""
+    """Return the integers of :func:`mixed` as uint32. Do not write to them: they are cached."""
     h = np.arange(count, dtype=np.uint32)  # a third of the time of int64, which has to be masked after each step
     h *= np.uint32(0x9E3779B1)
     h += np.uint32(seed & _MASK)
@@ -55,10 +58,10 @@ def _mixed(count: int, seed: int) -> npt.NDArray[np.uint32]:
     return h
 
 
-# Not every torch indexes each unsigned dtype, or chooses between two of one. So signed integers of the same bits are
-# moved, which is ten times as fast as to move bytes.
+# Not every torch version supports ``index_select`` and ``where`` for each unsigned dtype. So signed integers with the
+# same bits are moved, which is ten times as fast as moving bytes.
 def _taken(values: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """Return the values at these places."""
+    """Return the values at the indices ``at``."""
     rows = _as_integers(values)
     if rows.shape[1] == 1:  # torch takes numbers ten times as fast as rows of one number
         return rows.view(-1).index_select(0, at).view(values.dtype)
@@ -66,31 +69,31 @@ def _taken(values: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
 
 
 def _either(chosen: torch.Tensor, values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """Return the values where they are chosen, and the others, of the same dtype, elsewhere."""
+    """Return ``values`` where ``chosen`` is true, and ``others``, of the same dtype, elsewhere."""
     moved = torch.where(chosen.unsqueeze(1), _as_integers(values), _as_integers(others))
     return moved.view(values.dtype).view(-1)
 
 
 def _as_integers(values: torch.Tensor) -> torch.Tensor:
-    """Return the bits of each value as a row of integers: one, or two of complex128."""
+    """Return the bits of each value as a row of one integer, or of two for complex128."""
     dtype = _SIGNED.get(values.element_size(), torch.int64)
     return values.contiguous().view(dtype).view(values.numel(), values.element_size() // dtype.itemsize)
 
 
 def _below(count: int, bound: int, seed: int) -> torch.Tensor:
-    """Return :func:`mixed` modulo a bound. A division of 32 bits takes a third of the time of one of 64."""
+    """Return :func:`mixed` modulo a bound. A 32-bit division takes a third of the time of a 64-bit one."""
     drawn = torch.empty(count, dtype=torch.int64)  # from_numpy() gives an empty tensor a stride of 0
     drawn.numpy()[:] = _mixed(count, seed) % np.uint32(bound)
     return drawn
 
 
 def _choose(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
-    """Elements of the stored values, each drawn on its own."""
+    """Return stored values, each drawn independently."""
     return _taken(stored, _below(count, stored.numel(), seed))
 
 
 def _jitter(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
-    """Stored values, each moved a little towards zero, so that few elements are equal and all stay in the domain."""
+    """Return stored values, each moved a little towards zero: few are equal, and all stay in the domain."""
     chosen = _choose(stored, count, seed)
     factor = torch.from_numpy(_mixed(count, seed + 1).astype(np.float64)).mul_(-_SHRINK / (_MASK + 1)).add_(1)
     parts = torch.view_as_real(chosen) if chosen.is_complex() else chosen
@@ -99,7 +102,7 @@ def _jitter(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
 
 
 def _sorted(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
-    """Drawn values in ascending order: the first and the last are the first and the last of the stored ones."""
+    """Return drawn stored values, among them the first and the last stored value, in ascending order."""
     if count < 2:
         return stored[:count]
     drawn = _choose(stored, count, seed)
@@ -108,7 +111,7 @@ def _sorted(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
 
 
 def _ascending(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
-    """Values of ``jitter``, or of ``choose`` if they are integers, in ascending order. Complex ones raise an error."""
+    """Return values of ``jitter``, or of ``choose`` for integers, in ascending order. Complex values raise an error."""
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
     return made.sort().values
 
@@ -127,15 +130,17 @@ _STORED: dict[str, Fill] = {
 def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     """Return ``count`` values for a fill that does not begin with ``hard``.
 
-    ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype;
-    ``halves`` makes floats between two whole numbers, and ``uniform`` floats from -2 to 2, whatever is stored.
-    ``below/N`` draws integers from 0 to N - 1, the last of which is N - 1, and ``distinct/N`` different ones (``count``
-    is at most N). ``around/N`` names the same elements of N, every other one from the end, by a number below 0.
-    ``runs/N`` has all zeros, then all ones, up to N - 1. ``rows/C/N`` fills a matrix of C columns with integers
-    below N, none twice in a row or a column that is no longer than N. ``keys/C/N`` fills one of C columns with ones
-    and zeros: each row has a one, and others in one of N columns, or nowhere else for an N of 0. ``barred/C/N`` is
-    0 there, and minus infinity elsewhere. ``scaled/N`` has the stored floats in their order, those of each image of
-    N elements times 64 or 1/128, in turns.
+    ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make values from the stored ones, in their
+    dtype. ``halves`` adds 0.5 to stored whole numbers, as floats. ``uniform`` ignores the stored values and gives
+    floats from -2 to 2.
+    ``below/N`` draws integers from 0 to N - 1, and the last one is N - 1. ``distinct/N`` draws different integers below
+    N (``count`` is at most N). ``around/N`` names the same elements of a dimension of size N, but every second index is
+    negative and counts from the end.
+    ``runs/N`` has first all zeros, then all ones, and so on up to N - 1. ``rows/C/N`` fills a matrix of C columns with
+    integers below N, without repetition in any row or column that is not longer than N. ``keys/C/N`` fills a matrix of
+    C columns with ones and zeros: each row has a one, and about one in N of the other elements is one too, or none for
+    an N of 0. ``barred/C/N`` is 0 where ``keys/C/N`` is one, and minus infinity elsewhere. ``scaled/N`` has the stored
+    floats in order, where each image of N elements is multiplied by 64 or by 1/128, in turn.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -168,14 +173,15 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
 
 
 def _keys(count: int, columns: int, of: int, seed: int) -> torch.Tensor:
-    """Whether each element of a matrix of so many columns is kept: one of each row, which moves, and a few others."""
+    """Return which elements of a matrix are kept: one in each row, in a column that moves, and one in ``of`` others."""
     at = torch.arange(count)
     row, column = at // columns, at % columns
     kept = column == (row * 7 + 3) % columns
     return kept | (_below(count, of, seed) == 0) if of else kept
 
 
-# The largest number whose squares can be added up in float64: no wider dtype tells what a sum that overflows should be.
+# The largest finite float64 value in ``hard/sparse``. A sum of squares of larger values overflows, and no wider dtype
+# can compute the expected result.
 _SUMMED = 1e150
 # Numbers at which floating-point kernels go wrong: signed zeros, halfway cases of rounding, the limits of integer
 # types, arguments at which functions overflow, large angles, neighbours of powers of two.
@@ -185,14 +191,14 @@ _FLOATS = (
     -104.0, 126.5, 127.5, 128.0, -128.5, 255.5, 256.5, 1024.0, 2049.0, 32767.5, 65504.0, 65520.0, 1e5, 16777217.0,
     -16777217.0, 2147483647.0, 2147483648.0, -2147483649.0, 9007199254740993.0, 1e18, 1e30, 3e38, 710.0, -745.5,
 )  # fmt: skip
-# Of 2**53 and its neighbour, which float64 rounds to it, the larger one comes first: a kernel that compares in float64
-# and takes the last of equal ones is wrong. One that takes the first is wrong at the limits, see hard().
+# 2**53 + 1 comes before 2**53, to which float64 rounds it: a kernel that compares in float64 and takes the last of
+# equal values gives a wrong result. A kernel that takes the first one is wrong at the limits, see hard().
 _INTEGERS = (
     0, 1, -1, 2, -2, 3, -3, 5, 7, -8, 10, 15, 31, 32, 33, 63, 64, 65, -64, 100, 126, 127, 128, -127, -128, -129, 254,
     255, 256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 2**24, 2**24 + 1, -(2**24) - 1, 2**31 - 1, 2**31,
     -(2**31), 2**32 + 1, 2**53 + 1, 2**53, -(2**53) - 1,
 )  # fmt: skip
-# No infinity, NaN, or number whose square overflows: C leaves open what products of those are.
+# There is no infinity, NaN, or number whose square overflows: C does not specify the products of these.
 _COMPLEX = tuple(
     complex(*parts)
     for parts in ((0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (-1.0, -0.0),
@@ -218,7 +224,7 @@ def hard(dtype: str) -> torch.Tensor:
         return torch.tensor(_COMPLEX, dtype=target)
     if not target.is_floating_point:
         info = torch.iinfo(target)
-        # Each limit behind its neighbour: where both are rounded to the same float, the first of equal ones is wrong.
+        # Each limit follows its neighbour: if both round to the same float, taking the first of equal values is wrong.
         limits = (*((info.min + 1, info.min) if info.min < 0 else ()), info.max - 1, info.max)
         others = (n for n in _INTEGERS if info.min <= n <= info.max and n not in limits)
         return torch.tensor([*others, *limits], dtype=target)
@@ -235,29 +241,31 @@ def hard(dtype: str) -> torch.Tensor:
 def _nans(dtype: torch.dtype) -> torch.Tensor:
     """Return NaN, the negative NaN whose bits are all set, and the NaN next to infinity.
 
-    Without care, rounding the second to fewer bits carries into the exponent and gives zero, and cutting bits of the
-    third gives infinity. Moving the third changes no bit, and computing with it makes it quiet.
+    Careless rounding of the second one to fewer bits carries into the exponent and gives zero. Truncation of the third
+    one gives infinity. A copy of the third one keeps its bits, and a computation makes it quiet.
     """
     infinity = torch.tensor([float("inf"), float("-inf"), float("inf")], dtype=dtype).view(_SIGNED[dtype.itemsize])
-    behind = round(1 / torch.finfo(dtype).eps)  # numbers that the bits behind the exponent can tell apart
+    behind = round(1 / torch.finfo(dtype).eps)  # the number of values of the mantissa bits
     return (infinity + torch.tensor([behind // 2, behind - 1, 1], dtype=infinity.dtype)).view(dtype)
 
 
 def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int) -> torch.Tensor:
     """Return ``count`` values of a dtype from its hard values.
 
-    ``hard/N`` is each in turn, each N times as often as the list is long to the power of N: ``hard/0`` and ``hard/1``
-    together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``; they are summed, so
-    that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
-    dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C; of uint8 also numbers that
-    int32 holds, since torch converts by way of int64 (c10/util/TypeCast.h). ``hard/all/X`` has the same value
-    everywhere: ``0`` or ``max``, and ``-0``, ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or a number
-    of integers.
-    ``hard/last/X`` has it in the last element alone, behind values made from ``stored``, and ``hard/rare/X`` in all
-    elements but a few. ``hard/offset`` has numbers around 100, none of which is further off than 1. ``hard/infinite``
-    has complex numbers with infinities and NaN, which ``hard/0`` leaves out.
-    ``hard/sweep`` has all floats of 16 bits, or wider ones of all 16 leading bits; ``moderate`` limits them to those of
-    a magnitude from 2**-20 to 2**8. ``hard/byte0`` and ``hard/byte1`` together have every pair of 8-bit integers.
+    ``hard/N`` takes the hard values in turn, and repeats each L**N times, where L is the number of hard values:
+    ``hard/0`` and ``hard/1`` together have every pair. In ``hard/sparse``, every seventh element is a hard value, and
+    the others are made from ``stored``. Ops sum these elements, so the largest finite values of float64 are left out. A
+    third part limits the hard values: ``nonzero``, ``positive``, or the range of an integer dtype (``hard/0/int8``),
+    since C does not define the conversion of other values to that dtype. For uint8, the range is that of int32, since
+    torch converts by way of int64 (c10/util/TypeCast.h).
+    ``hard/all/X`` has the same value everywhere: ``0`` or ``max``; ``-0``, ``0.1``, ``inf``, ``-inf`` or ``nan`` for
+    floats; ``min`` or a number for integers.
+    ``hard/last/X`` has the value only in the last element, after values made from ``stored``. ``hard/rare/X`` has it in
+    all elements but a few. ``hard/offset`` has numbers that differ from 100 by at most 1. ``hard/infinite`` has complex
+    numbers with infinities and NaN, which ``hard/0`` leaves out.
+    ``hard/sweep`` has all 16-bit floats, or for wider dtypes a float for each pattern of the leading 16 bits.
+    ``moderate`` limits them to magnitudes from 2**-20 to 2**8. ``hard/byte0`` and ``hard/byte1`` together have every
+    pair of 8-bit integers.
     Raises ValueError for a value that the dtype does not have.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
@@ -289,7 +297,10 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
 
 @lru_cache(maxsize=4)
 def _swept(dtype: str) -> torch.Tensor:
-    """Return floats with each pattern of 16 leading bits, mixed bits behind, and one NaN. Do not write to it."""
+    """Return a float for each pattern of the 16 leading bits, with mixed other bits, and one bit pattern for all NaNs.
+
+    Do not write to the result: it is cached.
+    """
     target = getattr(torch, dtype)
     behind = 8 * target.itemsize - 16
     leading = (torch.arange(_PATTERNS) * _STEP) % _PATTERNS
@@ -305,7 +316,7 @@ def _bytes(dtype: str) -> torch.Tensor:
 
 
 def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torch.Tensor:
-    """Padding with a few elements between that are made from stored values, or are the other bool; so is the last."""
+    """Return padding with a few other elements, among them the last: made from stored values, or the other bool."""
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
     other = torch.full_like(made, not padding) if made.dtype == torch.bool else made
     rare = _below(count, _PADDED, seed + 2) == 0
@@ -314,7 +325,7 @@ def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torc
 
 
 def has(fill: str, dtype: str) -> bool:
-    """Whether a dtype has the number that a fill puts in all elements, or in the last; True for other fills."""
+    """Return whether a dtype has the number that a fill puts in its elements; True for a fill without a number."""
     how, _, word = fill.removeprefix("hard/").partition("/")
     if how not in ("all", "last", "rare"):
         return True
@@ -326,7 +337,7 @@ def has(fill: str, dtype: str) -> bool:
 
 
 def _number(word: str, dtype: str) -> float:
-    """Return the value of a dtype that a word names."""
+    """Return the number that a word names in a dtype. Raises ValueError if the dtype does not have it."""
     target = getattr(torch, dtype)
     inexact = target.is_floating_point or target.is_complex
     if word in ("min", "max") and not inexact and dtype != "bool":

@@ -1,8 +1,8 @@
-"""What CPU gives under a later torch in cases in which an earlier one gives something else.
+"""CPU results of a later torch version, for cases in which an earlier version gives other results.
 
-Some of CPU's kernels were mended between two versions of torch. A device that is right is not at fault because the
-older kernel is not. ``later.safetensors`` has the later kernel's results of such cases, each with the torch that gave
-them. ``python -m tools.later_torch`` adds to it.
+Some CPU kernels are fixed between two torch versions. A correct device must not fail because the older CPU kernel is
+wrong. ``later.safetensors`` has the later kernel's results of these cases, with the torch version that gave them.
+``python -m tools.later_torch`` adds cases to the file.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ _CASES = "cases"  # the key in the file's header; safetensors takes text alone t
 
 @dataclass(frozen=True)
 class Later:
-    """The outcome of a case: the type of what it raised, or else its results and then what written arguments hold.
+    """The outcome of a case: the type of the exception, or the results followed by the values of the written arguments.
 
-    None stands for a result that is no tensor.
+    None stands for a result that is not a tensor.
     """
 
     error: str = ""
     results: tuple[torch.Tensor | None, ...] = ()
 
 
-#: By the id of a case, what CPU gives under a later torch, and that torch's version ("2.13").
+#: Case id -> its outcome on CPU in a later torch, and the version of that torch ("2.13").
 Outcomes = Mapping[str, tuple[Later, str]]
 
 
 def of(case: str) -> Later | None:
-    """What a later CPU gives; None if it is not known to differ from this torch's. Raises CorpusError."""
+    """Return a case's outcome on CPU in a later torch, or None if no other outcome is known. Raises CorpusError."""
     later, since = _read(DATA / LATER).get(case, (None, ""))
     return later if later and is_earlier(torch.__version__, since) else None
 
 
 def version(of_torch: str = torch.__version__) -> str:
-    """A version of torch as two numbers: "2.6"."""
+    """Return a torch version as two numbers: "2.6"."""
     return ".".join(of_torch.split(".")[:2])
 
 
 def is_earlier(one: str, than: str = torch.__version__) -> bool:
-    """Whether a version of torch is earlier than another one, as two numbers."""
+    """Return whether a torch version is earlier than another one. Only the first two numbers count."""
     first, second = (tuple(map(int, version(of).split("."))) for of in (one, than))
     return first < second
 

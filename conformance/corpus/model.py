@@ -11,8 +11,8 @@ from typing import Union
 #: The dtypes in which samples are recorded, one of each kind: ``Sample.base`` is one of them.
 BASES = ("float32", "int64", "bool", "complex64")
 
-#: One of the values that samples have for each argument that is a number of any kind: odd, and even in float32, to
-#: which CPU rounds an exponent for vectors of elements, and not for the rest.
+#: A value that samples try for each argument that may be a number of any kind. It is odd, and rounds to an even
+#: float32. CPU rounds an exponent to float32 for whole vectors of elements, but not for the remaining elements.
 BEYOND_FLOAT = 2**24 + 1
 
 
@@ -107,7 +107,7 @@ class SampleName:
 
     @staticmethod
     def parse(name: str) -> SampleName:
-        """Inverse of ``str``. Raises ValueError if the name has fewer than three parts."""
+        """Return the parts of a name. Raises ValueError if the name has fewer than three parts."""
         source, rest = name.split(".", 1)
         label, digest = rest.rsplit(".", 1)
         return SampleName(source, label, digest)
@@ -120,14 +120,14 @@ class SampleName:
 class Sample:
     """One set of arguments of one overload.
 
-    ``name`` is stable, unique within the overload and says where it comes from (``opinfo.addmm.cd4fe7a0``,
-    ``own.masking.line.361cebb7``, see :class:`SampleName`): it never depends on a position in a list.
-    ``base`` is the dtype recorded (float32, int64, bool, complex64) whose kind the values are drawn for;
-    ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
-    ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.
+    ``name`` is stable, unique within the overload, and names the origin (``opinfo.addmm.cd4fe7a0``,
+    ``own.masking.line.361cebb7``, see :class:`SampleName`). It never depends on a position in a list.
+    ``base`` is the recorded dtype (float32, int64, bool, complex64), which stands for its kind of dtypes; ``dtypes``
+    are the cell dtypes in which CPU ran the sample when the corpus was built.
+    ``raises`` is true if CPU raised an error when the corpus was built: the device must raise an error too.
     ``axis`` names what a generated sample varies: "sizes", "large", "values" or "variants"; "" if it is not generated.
-    ``own_kernel`` says that it is for backends that have a kernel of their own for the overload, and is not tried where
-    the overload is composite.
+    ``own_kernel`` is true for a sample that is only for backends with a kernel of their own for the overload. It is not
+    tried where the overload is composite.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Creates the samples that ``conformance/ops`` describes, with values, in every described base."""
+"""The samples that ``conformance/ops`` describes, created with values in every described base."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _FIXED: dict[str, Callable[[tuple[int, ...]], torch.Tensor]] = {
     "ones": torch.ones,
     "arange": lambda shape: torch.arange(torch.Size(shape).numel()).remainder(101).reshape(shape),
 }
-# Of values in [0, 1).
+# Functions of uniform values in [0, 1).
 _DRAWN: dict[str, Callable[[torch.Tensor, torch.dtype], torch.Tensor]] = {
     "mask": lambda uniform, dtype: (uniform < 0.5).to(dtype),
     "uniform": lambda uniform, dtype: uniform.to(dtype),

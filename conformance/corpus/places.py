@@ -20,7 +20,7 @@ class Extent:
 class Integer:
     """An integer among the arguments, or in a list of them."""
 
-    path: tuple[int | str, ...]  # positions, or the name of a keyword first
+    path: tuple[int | str, ...]  # positions; the first is a name for a keyword argument
 
 
 Place = Extent | Integer
@@ -56,7 +56,7 @@ def places(sample: Sample) -> Iterator[tuple[Place, int]]:
 
 
 def resized(sample: Sample, sizes: Mapping[Place, int]) -> Sample:
-    """Return the sample with other sizes; outputs are empty, for the call to resize. Fills are as they were."""
+    """Return the sample with other sizes. Outputs become empty, so that the call resizes them. Fills do not change."""
     shapes = {slot.index: list(slot.shape) for slot in sample.tensors}
     numbers: dict[tuple[int | str, ...], int] = {}
     for place, n in sizes.items():
@@ -71,7 +71,7 @@ def resized(sample: Sample, sizes: Mapping[Place, int]) -> Sample:
 
 
 def with_tensors(sample: Sample, slots: Iterable[TensorSlot]) -> Sample:
-    """Return the sample with other slots, of which each takes the place of that with its index."""
+    """Return the sample with other slots in the same places. ``slots`` are in the order of their indices."""
     tensors = tuple(slots)
     return with_arguments(
         replace(sample, tensors=tensors),
@@ -80,7 +80,7 @@ def with_tensors(sample: Sample, slots: Iterable[TensorSlot]) -> Sample:
 
 
 def with_empty_outputs(sample: Sample, slots: Iterable[TensorSlot]) -> Sample:
-    """As ``with_tensors``; the tensors without values, which are outputs, are empty, for the call to resize."""
+    """Return :func:`with_tensors` with empty outputs (slots without values), so that the call resizes them."""
     return with_tensors(sample, (s if s.pool else replace(s, shape=(0,)) for s in slots))
 
 
@@ -101,7 +101,7 @@ def _changed(arg: Arg, path: tuple[int | str, ...], change: Change) -> Arg:
 
 
 def label(sample: Sample, places: Iterable[Place]) -> str:
-    """Return a short name for places that change together: that of the first."""
+    """Return a short name for places that change together: the name of the first place."""
     first = next(iter(places))
     if isinstance(first, Extent):
         return f"{sample.tensors[first.slot].name}.{first.dim}"

@@ -11,7 +11,7 @@ from conformance.corpus.values import POOL_OF_KIND, convert, kind_of
 
 
 class PoolBuilder:
-    """Adds values to the pools. Equal bytes are stored once."""
+    """A builder of value pools. Equal bytes are stored once."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[torch.Tensor]] = {}
@@ -20,7 +20,7 @@ class PoolBuilder:
         self._at: dict[tuple[str, int, int], tuple[torch.Tensor, bytes]] = {}
 
     def add(self, values: torch.Tensor) -> tuple[str, int]:
-        """Return the pool and the start of these values: float32, int64, bool, complex64 or float64."""
+        """Add values. Return their pool (float32, int64, bool, complex64 or float64) and their start, in elements."""
         dtype = str(values.dtype).removeprefix("torch.")
         pool = "float64" if dtype == "float64" else POOL_OF_KIND[kind_of(dtype)]
         flat = values.detach().resolve_conj().resolve_neg().reshape(-1).to(getattr(torch, pool)).clone()

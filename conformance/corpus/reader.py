@@ -1,10 +1,10 @@
-"""Reads the corpus: an index of samples, and the pools of their values.
+"""The reader of the corpus: an index of samples, and the pools of their values.
 
 ``index.jsonl.gz`` has a header line and a line of samples for each overload, in the header's order.
-``values.safetensors`` has one flat pool for each stored dtype. ``generated.jsonl.gz`` has the samples generated from
-those of the index, in the same form; ``later.safetensors`` what CPU gives under a later torch (see ``later.py``). The
-corpus' hash is that of the text of the index, which contains the hash of the values, of the text of the generated
-samples, and of the later results.
+``values.safetensors`` has one flat pool for each stored dtype. ``generated.jsonl.gz`` has the samples that are
+generated from those of the index, in the same form. ``later.safetensors`` has CPU results of a later torch (see
+``later.py``). The corpus' hash is that of the text of the index (which contains the hash of the values), the text of
+the generated samples, and the later results.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class CorpusError(Exception):
 class Generated:
     """The generated samples: their lines by overload, and the sets of dtypes that the lines refer to.
 
-    ``cells``: by overload, the layouts for which there are samples, each with the dtypes. They are known before a line
-    is decoded, which takes 50 us a sample. ``own_kernel_cells``: those of samples for backends' own kernels.
+    ``cells`` maps an overload to the layouts that have samples, each with its dtypes. They are stored, since decoding a
+    line takes 50 us per sample. ``own_kernel_cells`` has the cells of samples for backends' own kernels.
     """
 
     dtype_sets: tuple[tuple[str, ...], ...] = ()
@@ -73,7 +73,7 @@ class Corpus:
 
     def __init__(self, where: Path, hash_: str, header: Header, lines: dict[str, str], generated: Generated) -> None:
         self.where = where
-        self.hash = hash_  # sha256 of the index, in hex
+        self.hash = hash_  # SHA-256 in hex, see the module's docstring
         self.torch = header.torch
         self.schemas = header.schemas  # by the torch that built the corpus
         self.reasons = header.reasons  # overload without samples -> reason
@@ -107,7 +107,7 @@ class Corpus:
     def generated_cells(self, overload: str, own_kernel: bool = True) -> Mapping[str, Collection[str]]:
         """Return the layouts for which an overload has generated samples, each with their dtypes.
 
-        ``own_kernel``: also those of samples for backends that have a kernel of their own for the overload.
+        ``own_kernel``: include the samples for backends that have a kernel of their own for the overload.
         """
         plain, more = self._generated.cells.get(overload, {}), self._generated.own_kernel_cells.get(overload, {})
         if not (own_kernel and more):
@@ -150,9 +150,9 @@ class Corpus:
 
 
 def load(path: Path | str | None = None, *, generated: bool = True) -> Corpus:
-    """Open the corpus in a directory, by default that of the package. Raises CorpusError.
+    """Return the corpus in a directory, by default the package's. Raises CorpusError.
 
-    Without ``generated``, the samples are those of the index alone.
+    Without ``generated``, the corpus has only the samples of the index.
     """
     return _load(Path(path).resolve() if path is not None else DATA, generated)
 
@@ -184,7 +184,7 @@ def _unpacked(path: Path) -> str:
 
 
 def _by_overload(path: Path, overloads: Sequence[str], lines: list[str]) -> dict[str, str]:
-    """Return the lines after a header by the overloads that it lists; the last line is empty."""
+    """Return the lines after a header, by the overloads that the header lists. The last line must be empty."""
     if len(lines) != len(overloads) + 1 or lines[-1]:
         raise CorpusError(
             f"{path}: the header lists {len(overloads)} overloads, {len(lines) - 1} lines follow; {_REBUILD}"

@@ -1,4 +1,4 @@
-"""Records the ATen calls of OpInfo's samples: forward, backward, in-place, out, and calls that must raise."""
+"""The recorder of the ATen calls of OpInfo's samples: forward, backward, in-place, out, and calls that must raise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_CANDIDATES = 96  # of an overload and base
 # Elements of all tensors of a call. Small tensors show layout errors too, and a sample runs hundreds of times.
 MOST_ELEMENTS = 4_000
 MOST_OF_AN_OP = 120  # samples of one OpInfo and dtype
-MOST_GRADIENTS = 24  # of these samples, those whose backward runs
+MOST_GRADIENTS = 24  # the first of these samples, whose backward runs too
 MOST_OF_A_COMPOSITE = 40  # candidates of a composite overload, over all bases
 MOST_ERRORS = 4  # raising calls of an overload
 LISTS = [3, 4]  # lengths of the lists of a foreach op, and sizes of their largest tensors; OpInfo's own are over 20
@@ -45,7 +45,7 @@ class Recording:
     composites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)  # OpInfo -> why it gave no sample
     _signatures: set[Signature] = field(default_factory=set)
-    # Arguments of an overload that had the base's dtype, and that had another dtype, while floats were recorded.
+    # By overload, the arguments that had the base's dtype in a float or complex call, and those that had another dtype.
     _following: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _keeping: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -87,7 +87,7 @@ class Recording:
 
 
 class Recorder(TorchDispatchMode):
-    """Passes every ATen call to the recording before it runs, and reports afterwards whether it raised."""
+    """A dispatch mode that records every ATen call with its values before the call, and whether it raises."""
 
     def __init__(self, recording: Recording, dtype: str, origin: str) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Recorder(TorchDispatchMode):
 
     @contextmanager
     def _kept(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
-        """Record a call with the values before it runs, and keep it with whether it raises."""
+        """Record a call with its values before it runs, and afterwards whether it raised."""
         recording = self._recording
         sample = recording.take(func, args, kwargs, self._dtype, self._origin) if func.namespace == "aten" else None
         try:
@@ -117,7 +117,7 @@ class Recorder(TorchDispatchMode):
 
 @contextmanager
 def _resized_outputs_defined(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
-    """Set tensors that a raising call resized and did not write to zero. The next call may read them."""
+    """Zero the tensors that a raising call resized, since it may not have written them. The next call may read them."""
     shapes = [(t, t.shape) for t in tensors]
     try:
         yield
@@ -129,7 +129,7 @@ def _resized_outputs_defined(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
 
 
 class Defining(TorchDispatchMode):
-    """Replaces uninitialized memory in samples by zeros."""
+    """A dispatch mode that replaces uninitialized memory in samples by zeros."""
 
     def __torch_dispatch__(
         self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -138,14 +138,14 @@ class Defining(TorchDispatchMode):
 
 
 def _defined(func: Any, result: Any) -> Any:
-    """Return zeros for a call that returns uninitialized memory, so that builds are reproducible."""
+    """Return the result of a call, zeroed if it is uninitialized memory, so that builds are reproducible."""
     if func.__name__.partition(".")[0] in UNINITIALIZED:
         result.zero_()
     return result
 
 
 class FunctionRecorder(TorchFunctionMode):
-    """Records composite overloads, which the dispatcher decomposes before a dispatch mode sees them.
+    """A function mode that records composite overloads, which are decomposed before a dispatch mode sees them.
 
     A call of a Python function is matched with the overloads of the same name that accept its arguments.
     """
@@ -185,7 +185,7 @@ def takes(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def record(progress: Progress, composites: Mapping[str, Sequence[str]]) -> Recording:
-    """Run all OpInfos on CPU. Needs expecttest and numpy, which torch.testing._internal imports.
+    """Record the calls of all OpInfos on CPU. Needs expecttest and numpy, which torch.testing._internal imports.
 
     ``composites``: operator -> its CompositeImplicit overloads.
     """
@@ -224,7 +224,7 @@ def _record_samples(recording: Recording, op: Any, dtype: torch.dtype, origin: s
         try:
             with Defining():
                 samples = _first(op.sample_inputs("cpu", dtype, differentiable, **_sized(op)), MOST_OF_AN_OP)
-        except Exception as e:  # noqa: BLE001 - an OpInfo that cannot make its own samples says nothing here
+        except Exception as e:  # noqa: BLE001 - skip an OpInfo that cannot make its own samples
             recording.failures[f"{origin}[{dtype}]"] = repr(e)
             return
         for i, sample in enumerate(samples):
@@ -272,7 +272,7 @@ def _record_errors(recording: Recording, op: Any, origin: str) -> None:
         try:
             with Defining():
                 errors = list(op.error_inputs("cpu"))
-        except Exception as e:  # noqa: BLE001 - as above
+        except Exception as e:  # noqa: BLE001 - skip an OpInfo that cannot make its own errors
             recording.failures[f"{origin}[errors]"] = repr(e)
             return
         for error in errors:
@@ -283,14 +283,14 @@ def _record_errors(recording: Recording, op: Any, origin: str) -> None:
 
 
 def _try(recording: Recording, dtype: torch.dtype, origin: str, run: Callable[[], Any]) -> None:
-    """Run a function under the recorder. A call that raises is recorded as such if it reached ATen."""
+    """Run a function under the recorder. A call that raises after it reached ATen is recorded as raising."""
     try:
         with (
             Recorder(recording, dtype_name(dtype), origin),
             FunctionRecorder(recording, recording.composites, dtype_name(dtype), origin),
         ):
             run()
-    except Exception:  # noqa: BLE001 - whatever it raised, it has been seen
+    except Exception:  # noqa: BLE001 - the recorder has seen the error
         return
 
 

@@ -1,4 +1,4 @@
-"""Selects few diverse samples: each adds the most new features, and small samples are preferred."""
+"""Selection of a few diverse samples: each adds the most new features, and small samples are preferred."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ELEMENTS_WORTH_A_FEATURE = 400
 
 
 def most_different(samples: Sequence[Sample], most: int, at_least: int = 2) -> list[Sample]:
-    """Return at most ``most`` samples, best first; fewer if the rest adds no feature to ``at_least`` selected ones.
+    """Return at most ``most`` samples, best first; fewer if no other adds a feature and ``at_least`` are selected.
 
-    The first sample has tensors with many dimensions longer than one, because only there layouts differ. At most one in
-    four is empty. The result does not depend on the order of the samples.
+    The first sample has tensors with many dimensions longer than one, because layouts differ only in these. At most a
+    quarter of ``most``, rounded up, are empty. The result does not depend on the order of the samples.
     """
     left = [_Row(frozenset(features(s)), _elements(s), s) for s in sorted(samples, key=lambda s: s.name)]
     seen: set[Hashable] = set()

@@ -1,4 +1,4 @@
-"""Finds the dtypes in which CPU runs a sample. Samples run in forked children, which may crash."""
+"""Validation of samples: the dtypes in which CPU runs them. Samples run in forked children, which may crash."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Died:
 
 
 def validate(samples: Sequence[Sample], values: HasValues) -> tuple[list[Sample], list[Died]]:
-    """Return the samples with their ``dtypes``, without those that run in none, and the samples that crashed.
+    """Return the samples that run in some dtype, with their ``dtypes``, and the samples that crashed or hung.
 
     A sample that must raise keeps the dtypes in which it raises.
     """
@@ -60,7 +60,7 @@ def validate(samples: Sequence[Sample], values: HasValues) -> tuple[list[Sample]
 
 
 def candidates(sample: Sample) -> tuple[str, ...]:
-    """Return the dtypes to try: only the base if nothing in the sample follows the cell's dtype."""
+    """Return the dtypes to try: only the base if the sample raises, or if nothing in it follows the cell's dtype."""
     if sample.dtypes:
         return sample.dtypes
     follows = any(s.dtype is None for s in sample.tensors) or any(
@@ -145,7 +145,7 @@ def _attempt(sample: Sample, dtype: str, values: HasValues) -> bytes:
     try:
         with torch.no_grad():
             result = call_of(sample.overload)(*args, **kwargs)
-    except Exception:  # noqa: BLE001 - that it raised is the answer
+    except Exception:  # noqa: BLE001 - the error is the outcome
         return _RAISED
     return _RAN if readable(result) else _UNUSABLE
 

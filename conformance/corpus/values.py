@@ -27,7 +27,7 @@ _FLOAT8_NAN = {
 
 
 def kind_of(dtype: str) -> str:
-    """``float``, ``int``, ``bool`` or ``complex``."""
+    """Return the kind of a dtype: ``float``, ``int``, ``bool`` or ``complex``."""
     if dtype.startswith(("float", "bfloat")):
         return "float"
     if dtype.startswith("complex"):
@@ -36,15 +36,15 @@ def kind_of(dtype: str) -> str:
 
 
 def holds(dtype: str, value: object) -> bool:
-    """Whether a dtype has the number, rounded if it is a float; True for what is no number."""
+    """Return whether an integer dtype has a number, truncated; True for other dtypes and for other values."""
     if kind_of(dtype) != "int" or not isinstance(value, (int, float)):
         return True
     info = torch.iinfo(getattr(torch, dtype))
     return math.isfinite(value) and info.min <= int(value) <= info.max
 
 
-#: Bytes of generated values that are kept: more than the samples of any overload have, so that each of its cells finds
-#: what an earlier one made.
+#: The size of the cache of generated values, in bytes. It is larger than the values of any one overload's samples, so
+#: that all cells of an overload share them.
 _KEPT_BYTES = 32 << 20
 
 
@@ -107,9 +107,10 @@ class Values:
 
 
 def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Convert stored values: floats round to nearest even; integers are clamped, and made positive for unsigned.
+    """Return stored values in another dtype. Floats round to nearest even, and integers are clamped.
 
-    Of bools those are true whose number, or its real part, is positive: hardly any number is 0.
+    For an unsigned dtype, negative numbers become positive first. A bool is true if the number, or its real part, is
+    positive, because hardly any number is 0.
     """
     target = getattr(torch, dtype)
     if flat.dtype == target:

@@ -1,4 +1,4 @@
-"""Writes the files of the corpus."""
+"""The writer of the corpus: its index and its values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(
     schemas: dict[str, str],
     reasons: dict[str, str],
 ) -> str:
-    """Write both files. Return the corpus' hash. Values that no sample uses are omitted."""
+    """Write the index and the values. Return the hash of the index. Values that no sample uses are omitted."""
     where.mkdir(parents=True, exist_ok=True)
     used = PoolBuilder()
     moved = {name: [_move(s, values, used) for s in _by_name(rows)] for name, rows in sorted(samples.items()) if rows}
