@@ -17,7 +17,7 @@ from conformance.support.forking import fork
 class Answering:
     """A process forked from this one, in which ``answer`` is called. Questions and answers are JSON.
 
-    It ends when this object is deleted, or with this process.
+    The process ends when this object is deleted, or when its parent ends.
     """
 
     def __init__(self, answer: Callable[[Any], Any]) -> None:
@@ -44,12 +44,12 @@ class Answering:
         raise EOFError
 
     def __del__(self) -> None:
-        if os.getpid() != self._parent:  # a later child's copy
+        if os.getpid() != self._parent:  # this is the copy in a later child
             return
         for pipe in (self._questions, self._answers):
-            with contextlib.suppress(BrokenPipeError):  # what it was not told
+            with contextlib.suppress(BrokenPipeError):  # the child is dead
                 pipe.close()
-        os.kill(self._pid, signal.SIGKILL)  # a later child holds the pipe of questions open, too
+        os.kill(self._pid, signal.SIGKILL)  # closing may not end it: a later child may hold the pipe open
         os.waitpid(self._pid, 0)
 
 

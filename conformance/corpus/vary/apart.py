@@ -1,6 +1,7 @@
-"""Samples whose sizes differ by a fixed number, as those on both sides of a padding do.
+"""Samples in which unequal sizes grow by the same number, such as the sizes before and after a padding.
 
-`sizes` changes equal sizes together. A gradient of a padded row is longer than the row: both grow by as much.
+`sizes` changes only equal sizes together. The gradient of a padded row is longer than the row, and both must grow by
+the same number.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 
-# What a size grows to: past a vector, a block, and 65,535 blocks, also by a part of as many.
+# The sizes to grow to: past a vector, past a block, and past 65,535 blocks, by one and by several thousand.
 SIZES = (33, 1025, 65_537, 70_001)
-_PROBES = (1, 6)  # by how much sizes grow in a trial
+_PROBES = (1, 6)  # the numbers by which sizes grow in a trial
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload in which several sizes have grown by as much; none if it is composite."""
+    """Yield samples of an overload in which several sizes grow by the same number; none if it is composite."""
     if overload.is_composite_implicit:
         return
     for source in sources(samples, values):
@@ -54,7 +55,7 @@ def _of_one(groups: Sequence[Group]) -> dict[Place, int]:
 
 
 def _across(source: Sample, place: Place) -> list[tuple[Place, int]]:
-    """Return the sizes of the same dimension of all tensors of as many dimensions."""
+    """Return the sizes of the place's dimension in all tensors of the same rank."""
     assert isinstance(place, Extent)
     rank = len(source.tensors[place.slot].shape)
     slots = [s for s in source.tensors if s.pool and not s.same_as and len(s.shape) == rank]
@@ -62,7 +63,7 @@ def _across(source: Sample, place: Place) -> list[tuple[Place, int]]:
 
 
 def _of_unequal_sizes(source: Sample) -> bool:
-    """Whether two tensors of as many dimensions have different sizes, none of which is 1."""
+    """Return whether two tensors of the same rank have different sizes in a dimension, neither of which is 1."""
     shapes = [s.shape for s in source.tensors if s.pool and not s.same_as]
     pairs = ((a, b) for a in shapes for b in shapes if len(a) == len(b))
     return any(m != n and min(m, n) > 1 for a, b in pairs for m, n in zip(a, b, strict=True))

@@ -1,4 +1,4 @@
-"""Other values of the arguments of a sample that are no tensors, by their types in the schema. None is tried here."""
+"""Other values for the non-tensor arguments of a sample, by their types in the schema. They are not tried here."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from conformance.corpus.drafts import SEED
 from conformance.corpus.model import BEYOND_FLOAT, Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments
 
-#: As an exponent, it takes integers past what float64 holds, and leaves them in 64 bits.
+#: As an exponent, it gives integers that float64 cannot hold exactly but that fit in 64 bits.
 POWER = 7
-# Other values of an argument, by its type in the schema.
-# Neither 0.1 nor BEYOND_FLOAT is a number of float32.
+# Other values of an argument, by its type in the schema. float32 represents neither 0.1 nor BEYOND_FLOAT exactly.
 _NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, POWER, 0.1, BEYOND_FLOAT)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
-# Orders of norms, of which infinity is one of its own, and the arguments that are one. A probability is called so too,
-# and every op refuses an infinite one.
+# Infinite orders of norms, which have their own definition, and the names of arguments that are orders. A probability
+# may also be called ``p``, and every op refuses an infinite one.
 _ORDERS: tuple[Arg, ...] = (float("inf"), float("-inf"))
 _OF_ORDER = ("ord", "p", "norm_type")
-# What CPU makes of such a number in float16 depends on the number of elements that it fills.
+# CPU's conversion of this number to float16 depends on the number of elements that it fills.
 _BEYOND_HALF = 1e30
-# A norm of such an order is infinite, but of a single element, of which CPU takes the absolute value.
+# A norm of this order is infinite, except for a single element, whose absolute value CPU takes.
 _BEYOND_POWERS = -70000
-# CPU writes infinity in place of these numbers into complex32, where torch's conversion of numbers raises.
+# In place of these numbers, CPU writes infinity into complex32, but torch's conversion of numbers raises an error.
 _BEYOND_COMPLEX_HALF = (-70000, BEYOND_FLOAT, 1e10, 1e30)
 # Pinned memory belongs to a device, and no sample has a device of its own.
 _KEPT = ("pin_memory",)
@@ -42,7 +41,7 @@ _WORDS = {
     "ord": ("fro", "nuc"), "side": ("left", "right"), "mode": ("reduced", "complete", "r"), "UPLO": ("L", "U"),
     "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
 }  # fmt: skip
-# In the names of arguments that are members of an enumeration, and how many members are tried.
+# Parts of the names of arguments that are members of an enumeration, and the number of members to try.
 _ENUMERATIONS, _MEMBERS = ("mode", "reduction"), 3
 _MOST_FLAGS = 4  # of a list
 _FEW = 3  # values of an argument
@@ -53,7 +52,7 @@ LARGE = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Another value of an argument that is no tensor."""
+    """Another value of a non-tensor argument."""
 
     formal: Any  # the argument in the schema
     value: Arg
@@ -65,13 +64,13 @@ class Other:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is what the schema says of a call without the argument."""
+        """Whether the value is the argument's default in the schema."""
         default = self.formal.default_value if self.formal.has_default_value() else None
         return type(default) is type(self.value) and bool(default == self.value)
 
     @property
     def is_real(self) -> bool:
-        """Whether the argument may be a number of any type, and is one that is not complex."""
+        """Whether the argument accepts a number of any type, and the value is not complex."""
         of_any = str(self.formal.type).removeprefix("Optional[").startswith("number")
         return of_any and not isinstance(self.value, ComplexArg)
 
@@ -113,10 +112,10 @@ def selects(other: Other) -> bool:
 
 
 def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """Return the dtypes in which CPU does one thing with the values that a sample's ``name`` has."""
+    """Return the dtypes in which CPU's result is defined for the values that a sample's ``name`` contains."""
     if any(f"={number}" in name for number in _BEYOND_COMPLEX_HALF):
         dtypes = tuple(d for d in dtypes if d != "complex32")
-    if "=complex64" in name:  # torch 2.15 promotes bfloat16 beside it to a dtype that versions before do not have
+    if "=complex64" in name:  # torch 2.15 promotes bfloat16 with it to a dtype that earlier versions lack
         dtypes = tuple(d for d in dtypes if d != "bfloat16")
     if f"ord={_BEYOND_POWERS}" in name:
         return ()
@@ -126,9 +125,9 @@ def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 
 def spread(of: Sequence[Other]) -> Sequence[Other]:
-    """Return a few values of an argument: all, or the first, the number 1, the last, and one in the middle.
+    """Return all values of an argument if they are few, else the first, the number 1, the last, and a middle one.
 
-    A count or a size of one is a case of its own in many kernels.
+    Many kernels treat a count or a size of 1 separately.
     """
     if len(of) <= _FEW:
         return of
@@ -137,7 +136,7 @@ def spread(of: Sequence[Other]) -> Sequence[Other]:
 
 
 def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
-    """Yield other values of each argument that is no tensor. None of them has been tried."""
+    """Yield other values of each non-tensor argument. They have not been tried."""
     given = by_name(source, schema)
     for formal in schema.arguments:
         if formal.is_out or formal.name in _KEPT:
@@ -172,7 +171,11 @@ def _is_enum(formal: Any) -> bool:
 
 
 def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
-    """Integers: of a dimension every one, from both ends, and one too far; of an enumeration of torch its members."""
+    """Yield other integers.
+
+    For a dimension: every valid number, and the first invalid number at both ends. For a dtype or a memory format: some
+    members of torch's enumeration.
+    """
     real = str(formal.real_type)
     if "ScalarType" in real:
         yield from (DtypeArg(d) for d in _RESULTS)
@@ -191,7 +194,10 @@ def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
 
 
 def _numbers(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001
-    """Numbers of each kind. A factor of real tensors is real: CPU does not check it where nothing is multiplied."""
+    """Yield numbers of each kind.
+
+    ``alpha`` and ``beta`` are complex only in complex samples: CPU does not check them if nothing is multiplied.
+    """
     yield from _NUMBERS
     if source.base == "complex64" or formal.name not in ("alpha", "beta"):
         yield ComplexArg(1.5, -0.5)
@@ -209,9 +215,10 @@ def _orders(formal: Any) -> Iterator[Arg]:
 
 
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
-    """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ.
+    """Yield lists of integers.
 
-    Of sizes, those that the first tensor has already.
+    For dimensions: each one alone, none, all, all counted from the end, one out of range, and one twice. For other
+    lists: a few lists that differ. For sizes: also the shape of the first tensor.
     """
     rank = max((len(s.shape) for s in source.tensors), default=0)
     if formal.name in _DIMS:
@@ -228,7 +235,7 @@ def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
 
 
 def _masks(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001
-    """Every list of as many flags, such as the results that are asked for."""
+    """Yield every list of the same number of flags, such as a mask of the requested results."""
     if isinstance(current, tuple) and len(current) <= _MOST_FLAGS:
         yield from product((True, False), repeat=len(current))
 
@@ -256,10 +263,10 @@ def _spelled(value: Arg) -> str:
 
 
 def replaced(source: Sample, schema: Any, other: Other) -> Sample:
-    """Return the sample with one argument that is no tensor replaced, or added.
+    """Return the sample with one non-tensor argument replaced or added.
 
-    A list of integers as long as a list of dimensions, such as the ``shifts`` of ``roll``, becomes as long as new ones.
-    Beside none it stays: they may stand for all dimensions.
+    A list of integers with the length of a list of dimensions, such as the ``shifts`` of ``roll``, gets the length of
+    the new list of dimensions. It does not change if the new list is empty, which may stand for all dimensions.
     """
     sample = _with(source, schema, other)
     given = by_name(source, schema)

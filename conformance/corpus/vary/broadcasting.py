@@ -1,9 +1,9 @@
-"""Samples in which one tensor has one batch, or none, beside others that have several.
+"""Samples in which one tensor has a batch of 1, or no batch dimension, and others have several batches.
 
-Not every CPU kernel checks that batches agree: results have to be those for the tensor expanded to all batches.
-A kernel that steps through such a tensor with the batches of another one gives the first batch right. Recorded batches
-are equal, and sizes that are equal change together. A matrix counts as a batch of rows. One row may be longer than a
-tile, as the bias of a layer is.
+A kernel that steps through this tensor with the batches of another tensor is right only for the first batch. Recorded
+batches are equal, and equal sizes change together, so other samples do not show this fault. Not every CPU kernel checks
+that batches agree: a sample is kept only if its results are those for the tensor expanded to all batches. A matrix
+counts as a batch of rows. One row may be longer than a tile, as the bias of a layer is.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload
 
 _SOURCES = 3  # samples with batches that are varied
-_TENSORS = 3  # of a sample, one after the other
+_TENSORS = 3  # of a sample, one at a time
 _LEAST_RANK = 2
-# Sizes past a tile, of which the first or the second dimension that can change has the larger one.
+# Sizes of the dimensions that can change: the first or the second one is past a tile.
 _LARGE = ((1031, 5, 3, 2, 2), (5, 1031, 3, 2, 2))
 
 
@@ -55,7 +55,7 @@ def _broadcast(maker: Maker, trials: Trials, source: Sample) -> Iterator[Sample]
 
 
 def _enlarged(maker: Maker, turns: Turns, sample: Sample, name: str) -> Iterator[Sample]:
-    """Yield the sample with sizes past a tile, one dimension after the other."""
+    """Yield the sample in the sizes of ``_LARGE``, in which one dimension is past a tile."""
     groups = maker.groups(sample, turns.first)
     for sizes in _LARGE:
         change = {place: n for group, n in zip(groups, sizes, strict=False) for place in group.places}
@@ -64,13 +64,13 @@ def _enlarged(maker: Maker, turns: Turns, sample: Sample, name: str) -> Iterator
 
 
 def _of_batches(sample: Sample) -> list[TensorSlot]:
-    """Return the tensors that are read and have as many batches as another one; of several, all in turns."""
+    """Return the tensors that are only read, are no indices, and have several batches, as many as another tensor."""
     batched = [s for s in sample.tensors if s.pool and not s.same_as and len(s.shape) >= _LEAST_RANK and s.shape[0] > 1]
     sizes = [s.shape[0] for s in batched]
     return [s for s in batched if not (s.written or s.fill or indexes(s)) and sizes.count(s.shape[0]) > 1]
 
 
 def _runs(trials: Trials, sample: Sample, dtype: str, usual: Ran) -> bool:
-    """Whether a call returns, and results of the usual shapes."""
+    """Return whether a call returns results of the usual shapes."""
     ran = trials.run(sample, dtype)
     return ran is not None and ran.shapes == usual.shapes != ()

@@ -1,4 +1,4 @@
-"""Generates the samples of every axis, and writes them beside the corpus."""
+"""Generation of the samples of every axis, which are written next to the corpus."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LayoutsOf = Callable[[Sample], Mapping[str, Iterable[str]]]  # the layouts of a 
 
 
 class GenerationError(RuntimeError):
-    """No samples of some overloads could be generated. Their old ones were kept, and those of the others written."""
+    """An error in generating samples of some overloads. Their old samples are kept, and those of others written."""
 
 
 def build(
@@ -76,16 +76,16 @@ def build(
 ) -> str:
     """Generate samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
 
-    The generated samples of other overloads stay as they are. Those of the given overloads stay too, unless ``anew``,
-    and a new one replaces an earlier one of its name: the rules change, and what earlier rules made may find a fault
-    that nothing else finds. ``layouts_of`` names the layouts whose cells have a generated sample, and the dtypes of
-    these cells. Raises GenerationError in the end if an overload has an error.
+    The generated samples of other overloads do not change. Those of the given overloads are kept too, unless ``anew``,
+    because a sample of earlier rules may find a fault that no other sample finds. A new sample replaces an earlier
+    sample of the same name. ``layouts_of`` returns the layouts whose cells have a generated sample, with the dtypes of
+    these cells. Raises GenerationError, after all other samples are written, if an overload has an error.
     """
     corpus = reader.load(where, generated=False)
     known = {o.name: o for o in inventory("CPU")}
     try:
         kept = reader.load(where)
-    except reader.CorpusError:  # what is there was generated from other samples
+    except reader.CorpusError:  # the generated samples belong to another index, or are damaged
         if not set(overloads) >= set(corpus.overloads):
             raise
         kept = corpus
@@ -111,10 +111,10 @@ def _written(
     progress: Progress,
     replaced: bool,
 ) -> str:
-    """Write what ``make`` gives for the wanted overloads, and what the corpus has. Returns a summary.
+    """Write the samples that ``make`` gives for the wanted overloads, and those of the corpus. Returns a summary.
 
-    ``replaced``: without what the corpus has of the wanted overloads. What was made is written also if something ends
-    the work, such as Ctrl-C: it takes hours for all overloads.
+    ``replaced``: drop the corpus' samples of a wanted overload when ``make`` gives new ones. The samples made so far
+    are also written if an exception such as KeyboardInterrupt ends the work, which takes hours for all overloads.
     """
     corpus.load_values()
     found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads}
@@ -139,8 +139,8 @@ def _written(
 
 
 def _still_running(corpus: Corpus, overload: str, trials: Trials) -> list[Sample]:
-    """Return the generated samples of an overload with the dtypes in which they run as they did."""
-    usual = trials.untimed()  # they were fast enough
+    """Return the generated samples of an overload that run or raise as before, with the dtypes in which they do."""
+    usual = trials.untimed()  # they were fast enough when they were generated
     larger = usual.within(largest.MOST_ELEMENTS, trial.MOST_SECONDS)
     found = []
     for sample in corpus.samples(overload):
@@ -153,9 +153,10 @@ def _still_running(corpus: Corpus, overload: str, trials: Trials) -> list[Sample
 
 
 def _within(found: Sequence[Sample], recorded: Sequence[Sample], trials: Trials) -> list[Sample]:
-    """Return the samples without those whose indices leave a dimension, as far as CPU heeds strides.
+    """Return the samples whose results do not depend on the gaps of strided arguments.
 
-    CPU does not check the indices of every op.
+    CPU does not check the indices of every op, so an index may leave its dimension. If the results of a recorded sample
+    depend on gaps, all samples are returned.
     """
     if any(trials.reads_gaps(s, s.dtypes[0]) for s in recorded if not s.raises):
         return list(found)
@@ -168,7 +169,7 @@ def _generated(
     samples = list(corpus.samples(overload))
     others = list(dtypes.generate(known[overload], samples, trials, corpus))
     kinds = {kind_of(s.base) for s in samples if usable(s)}
-    samples += [s for s in others if kind_of(s.base) not in kinds]  # to be varied as well
+    samples += [s for s in others if kind_of(s.base) not in kinds]  # vary these too
     varied = [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
     found = [*(replace(s, axis=dtypes.AXIS) for s in others), *varied]
     own = [*(corpus if anew else kept).samples(overload), *found]  # the samples that the overload will have
@@ -195,7 +196,7 @@ def write(where: Path, found: Mapping[str, Sequence[Sample]], layouts_of: Layout
 
 
 def _cells(samples: Sequence[Sample], layouts_of: LayoutsOf) -> dict[str, str]:
-    """Return the dtypes of the samples of each layout, as words."""
+    """Return for each layout the dtypes of its samples, as words."""
     found: dict[str, set[str]] = {}
     for sample in samples:
         for name, in_dtypes in layouts_of(sample).items():

@@ -1,8 +1,8 @@
-"""Samples in which sizes grow that are equal to others by chance, or are 1.
+"""Samples in which a size grows that is 1, or that equals another size by chance.
 
-`sizes` changes equal sizes together. Where a batch is as large as a number of groups, the two cannot change together,
-so neither changes. Here such a size changes with the same dimension of the other tensors alone, counted from the first
-or from the last one, and with one of the integers that are equal to it; or with its own tensor's equal sizes.
+`sizes` changes equal sizes together. If a batch is as large as a number of groups, the two cannot change together, so
+neither changes. Here, a size changes only with the same dimension of the other tensors, counted from the first or from
+the last one, and with integers that are equal to it; or with the equal sizes of its own tensor.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from conformance.corpus.vary.sources import Turns, sources, sources_of_other_ran
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 
-# What a size grows to alone, and what several grow to: no two are equal.
+# The sizes to grow to: of one size alone, and of several sizes together, where no two are equal.
 SIZES = (7, 34, 258)
 TOGETHER = ((6, 10, 14, 22, 26), (22, 14, 10, 6, 4))
-_PROBES = (2, 3)  # multiples that a size grows to in a trial, with 1 more or without
+_PROBES = (2, 3)  # factors by which a size grows in a trial, plus 1 or not
 _MOST_CANDIDATES = 8  # ways in which to change a size
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """Sizes that change together, to multiples of ``step``: a number of channels is one of the number of groups."""
+    """Sizes that change together, to multiples of ``step``: for example, channels are a multiple of groups."""
 
     places: tuple[Place, ...]
     step: int
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload with such sizes; none if it is pointwise, or composite on every device."""
+    """Yield samples in which a size that is 1 or equal by chance grows; none if the op is pointwise or composite."""
     if overload.is_composite_implicit or "pointwise" in overload.tags:
         return
     chance = _Chance(Maker(trials, values), trials)
@@ -44,14 +44,14 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 class _Chance:
-    """Makes the samples from one source after the other."""
+    """A maker of the samples, from one source at a time."""
 
     def __init__(self, maker: Maker, trials: Trials) -> None:
         self._maker = maker
         self._trials = trials
 
     def of(self, source: Sample) -> Iterator[Sample]:
-        """Yield samples in which each size grows that is in no group of `sizes`; then all sizes at once."""
+        """Yield samples in which one size grows that is in no group of `sizes`, then samples with all sizes at once."""
         turns = Turns(source)
         free = self._maker.groups(source, turns.first)[: GROUPS[source.base]]
         split = list(self._split(source, turns.first, free))
@@ -78,14 +78,17 @@ class _Chance:
                         break
 
     def _step(self, source: Sample, together: Sequence[Place], n: int, dtype: str) -> int:
-        """Return of what the sizes can be multiples, 0 if they cannot change."""
+        """Return a number whose multiples the sizes can be, 1 or ``n``; 0 if the sizes cannot change."""
         for more, step in ((1, 1), (0, n)):
             if all(self._takes(source, dict.fromkeys(together, factor * n + more), dtype) for factor in _PROBES):
                 return step
         return 0
 
     def _takes(self, source: Sample, change: dict[Place, int], dtype: str) -> bool:
-        """Whether CPU takes these sizes, and torch too without memory: not every CPU kernel checks that they agree."""
+        """Return whether CPU accepts the sizes, and torch accepts them for tensors without memory.
+
+        Not every CPU kernel checks that sizes agree. If torch refuses the source without memory, only CPU decides.
+        """
         found = next(self._maker.made(source, change, "", (dtype,)), None)
         refuses = self._trials.raises_without_memory
         return found is not None and (not refuses(found, dtype) or refuses(source, dtype))

@@ -14,12 +14,12 @@ from conformance.corpus.vary.sources import Turns, sources, usable
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 
-# By the number of dimensions: channels that are no whole vectors, with an odd number of pixels, and whole vectors.
+# Shapes by their number of dimensions: with channels that do not fill whole vectors, and with channels that do.
 SIZES = {4: ((2, 33, 5, 7), (3, 64, 9, 8)), 5: ((2, 33, 3, 5, 4), (2, 64, 3, 4, 5))}
-# Where a call does not take these channels: a multiple of other numbers, and the fewest that are a vector.
+# The channels to try if a call refuses these: a multiple of more numbers, and the smallest number that fills a vector.
 _CHANNELS = (16, 8)
 _BASE, _HALVES = "float32", ("bfloat16", "float16")
-# Of the pointwise overloads that were recorded without images, one in so many has some.
+# Of the pointwise overloads that were recorded without images, one in this many gets images.
 _ONE_IN = 3
 
 
@@ -52,7 +52,7 @@ def _with_channels(
 
 
 def _as_image(maker: Maker, source: Sample, shape: tuple[int, ...]) -> Iterator[Sample]:
-    """Yield a sample of a pointwise op with images in place of its largest tensors, which broadcast as these do."""
+    """Yield a sample of a pointwise op whose tensors of the highest rank are images. Tensors broadcast as before."""
     rank = _rank(source)
     if not 0 < rank <= len(shape):
         return
@@ -62,9 +62,10 @@ def _as_image(maker: Maker, source: Sample, shape: tuple[int, ...]) -> Iterator[
 
 
 def _behind(old: tuple[int, ...], shape: tuple[int, ...], rank: int, long: Collection[int]) -> tuple[int, ...]:
-    """Return the sizes of a tensor, of which one of the highest rank gets all dimensions.
+    """Return the new sizes of a tensor. A tensor of the highest rank gets all dimensions of ``shape``.
 
-    A size of 1 is kept where another tensor's size is larger: in a dimension of ``long``, counted from behind.
+    A size of 1 is kept in the dimensions of ``long``, in which another tensor has a larger size. They are counted from
+    the last dimension, which is 1.
     """
     front = shape[: len(shape) - rank] if len(old) == rank else ()
     last = zip(range(len(old), 0, -1), old, shape[len(shape) - len(old) :], strict=True)
@@ -72,7 +73,7 @@ def _behind(old: tuple[int, ...], shape: tuple[int, ...], rank: int, long: Colle
 
 
 def _resized(maker: Maker, source: Sample, shape: tuple[int, ...]) -> Iterator[Sample]:
-    """Yield the sample with these sizes of its first image, as far as they can change; at least the channels."""
+    """Yield the sample with ``shape`` as the sizes of its first image, as far as they can change. The channels must."""
     image = _image(source)
     dtypes = _dtypes(source)
     of = {p: g for g in maker.groups(source, dtypes[0]) for p in g.places if isinstance(p, Extent)}

@@ -1,7 +1,7 @@
 """Other forms of tensor arguments that a flag may need: a list for its state, or another order of dimensions.
 
-A step that keeps largest averages needs a list of them, and one that does not takes none. A product from the right
-takes matrices of as many columns as it takes rows from the left.
+An optimizer step that keeps the largest averages needs a list of them, and a step that does not keep them takes none. A
+product from the right needs as many columns as a product from the left needs rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EXCHANGED = ((-2, -1), (0, 1))  # dimensions
 def companions(sample: Sample, schema: Any) -> Iterator[Form]:
     """Yield the sample with one list of tensors filled or emptied, or with two sizes of one tensor exchanged.
 
-    None of them has been tried.
+    The samples have not been tried.
     """
     yield from _of_lists(sample, schema)
     for slot in sample.tensors:

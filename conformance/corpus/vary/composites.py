@@ -1,7 +1,7 @@
 """A few samples of each composite overload, for backends that have a kernel of their own for it.
 
-Elsewhere a composite is made of other overloads, which have samples of their own. A kernel that a backend registers for
-``scaled_dot_product_attention`` or ``linear`` calls none of these, and the recorded samples of composites are tiny.
+On other backends, a composite calls other overloads, which have their own samples. A kernel that a backend registers
+for ``scaled_dot_product_attention`` or ``linear`` calls none of them, and the recorded samples of composites are tiny.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 
 SIZES = (1031, 65537)  # past the usual tiles, and past 65,535 blocks
-SOURCES = 2  # samples of other sizes are made of so many, all others of the first
+SOURCES = 2  # of samples of other sizes; all other samples are made from the first source
 GROUPS = 4  # of sizes of a source
 FORMS = 8  # of the first source: another argument, and one large size
 VALUES, VARIANTS = 16, 16
@@ -34,7 +34,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     if not (overload.is_composite_implicit and varied):
         return
     alike = [s for s in varied if s.base == varied[0].base][:SOURCES]
-    plain = replace(overload, is_composite_implicit=False)  # the other rules make none of composites
+    plain = replace(overload, is_composite_implicit=False)  # the other rules yield nothing for composites
     found = chain(
         *(_sizes(source, trials, values) for source in alike),
         _forms(varied[0], plain, trials, values),
@@ -50,9 +50,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def has_dtypes_of(sources: Sequence[Sample], sample: Sample) -> bool:
-    """Whether the tensors of a sample have the dtypes that they have in a source.
+    """Return whether each tensor of a sample has a dtype that it has in a source.
 
-    A composite takes what the overloads that it calls take, and promotes as they do; a kernel need not.
+    A composite accepts and promotes the dtypes that its overloads accept; a backend's own kernel need not.
     """
     given = {(slot.name, slot.dtype) for source in sources for slot in source.tensors}
     named = {name for name, _ in given}
@@ -60,7 +60,7 @@ def has_dtypes_of(sources: Sequence[Sample], sample: Sample) -> bool:
 
 
 def _sizes(source: Sample, trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield the sample with one size after the other empty or large, and with several at once."""
+    """Yield the sample with one size at a time large or 0, and with several large sizes at once."""
     maker = Maker(trials, values)
     dtypes = _in_turns(source)
     groups = maker.groups(source, Turns(source).first)
@@ -90,7 +90,7 @@ def _forms(source: Sample, overload: Overload, trials: Trials, values: HasValues
 
 
 def _in_turns(source: Sample) -> Iterator[tuple[str, ...]]:
-    """Yield the first dtype of a sample and its halves in turns, of which each sample has one."""
+    """Yield the dtypes of one sample after another: in turns, the first dtype of the source and its half dtypes."""
     first = Turns(source).first
     return cycle([(d,) for d in (first, *HALVES) if d in source.dtypes])
 
@@ -100,6 +100,6 @@ def _ranks(sample: Sample) -> tuple[tuple[str, int], ...]:
 
 
 def _change(groups: Sequence[Group], group: Group, size: int) -> dict[Place, int]:
-    """Return the sizes of a sample in which one group is large; the others are small beside a very large one."""
+    """Return sizes in which one group is large. Beside a size above ``LARGE``, the other sizes are at most 2."""
     beside = {p: min(g.size, 2) for g in groups if g != group for p in g.places} if size > LARGE else {}
     return {**beside, **dict.fromkeys(group.places, size)}

@@ -1,8 +1,8 @@
-"""Samples of further configurations, in which all sizes are beyond a tile at once.
+"""Samples of further configurations, in which all sizes are past a tile at once.
 
-`sizes` varies few samples of an overload, and `large` and `grids` change one argument of these. A window with a stride
-and a padding, rounded up, or an average with weights, is another sample that was recorded, of a few elements. A kernel
-may have a loop for it that goes wrong past a tile.
+`sizes` varies only a few samples of an overload, and `large` and `grids` change one argument of these samples. Other
+configurations are recorded with a few elements only, such as a window with a stride and a padding, rounded up, or an
+average with weights. A kernel may have a separate loop for them that goes wrong past a tile.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
-# By the number of sizes that can change, in their order: beyond a tile of 32, but for what is mostly a batch.
+# By the number of sizes that can change, in their order: mostly past a tile of 32, except for sizes of likely batches.
 SIZES = {1: (1031,), 2: (261, 135), 3: (19, 133, 67), 4: (3, 35, 67, 37), 5: (2, 3, 35, 37, 19)}
 MOST = 12  # configurations of an overload
-_MANY = 3  # a number from here on, such as a stride, is not told from larger ones
-_SOURCES = 3  # of which a flag is turned, the first that runs
+_MANY = 3  # larger numbers, for example of a stride, count as this one
+_SOURCES = 3  # samples in which a flag is changed, until one runs
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield a sample of each configuration that is not one of those that `sizes` varies; none if it is composite."""
+    """Yield a sample of each configuration that `sizes` does not vary; none if the overload is composite."""
     if overload.is_composite_implicit:
         return
     maker = Maker(trials, values, pointwise="pointwise" in overload.tags)
@@ -50,7 +50,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _grown(maker: Maker, sample: Sample) -> Iterator[Sample]:
-    """Yield the sample with all sizes beyond a tile, in its first dtype and another one."""
+    """Yield the sample with all sizes past a tile, in its first dtype and another one."""
     turns = Turns(sample)
     groups = maker.groups(sample, turns.first)
     if groups:
@@ -58,7 +58,7 @@ def _grown(maker: Maker, sample: Sample) -> Iterator[Sample]:
 
 
 def _recorded(samples: Sequence[Sample], varied: Sequence[Sample], schema: Any, values: HasValues) -> list[Sample]:
-    """Return a sample of each configuration that none of those that `sizes` varies has."""
+    """Return a sample of each recorded configuration that no sample in ``varied`` has."""
     bases, of_sizes = {s.base for s in varied}, {configuration(sample, schema) for sample in varied}
     alike: dict[object, list[Sample]] = {}
     for sample in samples:
@@ -68,7 +68,10 @@ def _recorded(samples: Sequence[Sample], varied: Sequence[Sample], schema: Any, 
 
 
 def configuration(sample: Sample, schema: Any) -> tuple[object, ...]:
-    """Return what selects a kernel: flags, words, small numbers, kinds of dimensions, and which tensors are given."""
+    """Return a key for the kernel that a sample selects.
+
+    It has flags, words, small numbers, kinds of dimensions, and the tensors that are given.
+    """
     given = _with_defaults(sample, schema)
     rank = max((len(s.shape) for s in sample.tensors), default=0)
     formals = [a for a in schema.arguments if not (a.is_out or str(a.type).endswith("number"))]
@@ -76,7 +79,7 @@ def configuration(sample: Sample, schema: Any) -> tuple[object, ...]:
 
 
 def _form(arg: Arg, rank: int | None) -> object:
-    """Return an argument without its numbers; of a dimension of ``rank`` ones, whether it is the first or the last."""
+    """Return an argument without its exact numbers. With a ``rank``, a dimension is "first", "last" or "other"."""
     if isinstance(arg, (list, tuple)):
         forms = tuple(_form(one, rank) for one in arg)
         return tuple(dict.fromkeys(forms)) if any(isinstance(one, TensorSlot) for one in arg) else forms
@@ -95,7 +98,7 @@ def _with_defaults(sample: Sample, schema: Any) -> dict[str, Arg]:
 
 
 def _turned(sources: Sequence[Sample], recorded: Sequence[Sample], schema: Any) -> Iterator[list[Sample]]:
-    """Yield for each flag, word or mode that no recorded sample has the samples with it."""
+    """Yield, for each flag, word or mode that no recorded sample has, the sources changed to have it."""
     seen = {(name, repr(arg)) for sample in recorded for name, arg in _with_defaults(sample, schema).items()}
     wanted: dict[str, list[tuple[Sample, Other]]] = {}
     for source in sources:
@@ -109,7 +112,7 @@ def _turned(sources: Sequence[Sample], recorded: Sequence[Sample], schema: Any) 
 
 
 def _beside(turned: Sample, trials: Trials, schema: Any) -> Iterator[Sample]:
-    """Yield a sample that CPU refuses by an error with other forms of its tensors, in one of which CPU takes it."""
+    """Yield the first other form of tensors with which CPU accepts a sample that it refuses with an error."""
     dtype = Turns(turned).first
     for name, form in companions(turned, schema) if trials.raises(turned, dtype) else ():
         if trials.run(form, dtype):

@@ -1,8 +1,8 @@
 """Samples of the configurations that ``conformance/ops`` describes, with values computed from positions.
 
-A flag that has to agree with the shapes of several arguments, such as the number of groups of a convolution, is not
-found by changing one argument of a recorded sample. Composite overloads are among them too: a backend that has a kernel
-of its own for one takes all of its sizes there.
+Changing one argument of a recorded sample is not enough for an argument that must agree with several shapes, such as
+the number of groups of a convolution. Composite overloads have configurations too: a backend's own kernel for a
+composite receives all of its sizes.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, _: H
 
 
 def _stored(samples: Sequence[Sample]) -> TensorSlot | None:
-    """Return a slot of recorded floats, in whose place the values are: a fill needs stored ones."""
+    """Return the largest slot of recorded floats, or None. It is the source of the fills, which need stored values."""
     slots = [s for sample in samples if usable(sample) and sample.base == _BASE for s in sample.tensors]
     floats = [s for s in slots if s.pool == _BASE and s.dtype is None and s.numel > 1]
     return max(floats, key=lambda s: (s.numel, s.start), default=None)
 
 
 def _drafted(family: Family, described: Own, stored: TensorSlot) -> Sample:
-    """Return the sample, whose digest is that of its structure. Raises LookupError or NotStorable."""
+    """Return the sample. The digest in its name is that of its structure. Raises LookupError or NotStorable."""
     schema = schema_of(call_of(described.overload))
     given = [*zip((a.name for a in schema.arguments), described.args, strict=False), *described.kwargs.items()]
     tensors = {name: value for name, value in given if isinstance(value, T)}

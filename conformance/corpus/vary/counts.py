@@ -16,7 +16,7 @@ from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 
-# The lengths of rows, with the counts: more than the usual tiles, heaps and warps hold, and all of a row.
+# Lengths of rows with counts: a count past the usual tiles, heaps and warps, and a count of a whole row.
 LENGTHS = ((1025, 500), (67, 67))
 _MOST = 3  # sizes, and integers, of a sample
 

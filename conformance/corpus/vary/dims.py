@@ -1,8 +1,8 @@
-"""Samples of four and more dimensions, called with some of them; and of those of memory formats.
+"""Samples of four and more dimensions, some of which the call names; and samples of memory formats.
 
-A recorded sample often has two dimensions. All of them are then reduced, or one, and what lies between those that are
-reduced is never tried. Of many dimensions, a kernel may refuse the first ones, or leave out those of size 1. A memory
-format is one of four or of five dimensions, and refused for others.
+A recorded sample often has two dimensions, of which the call reduces one or both. So it is never tried how a kernel
+treats dimensions between reduced ones. With many dimensions, a kernel may refuse the first ones, or omit those of size
+1. A memory format needs four or five dimensions, and is refused for others.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ AXIS = "variants"
 
 RANK = 4
 _FRONT = (5, 2, 3, 2, 1, 3, 2, 1)  # the sizes of the dimensions in front
-_ONES = (1, 2, 1, 1)  # those in front where what is named has one element
+_ONES = (1, 2, 1, 1)  # the same, where the named dimensions have one element
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """The dimensions that are named of tensors of a rank, with the sizes of those in front."""
+    """The dimensions to name in calls on tensors of a rank, and the sizes of the dimensions in front."""
 
     rank: int
     front: tuple[int, ...]
-    lists: tuple[Arg, ...]  # of arguments that are lists
-    integers: tuple[Arg, ...]  # of others
+    lists: tuple[Arg, ...]  # for arguments that are lists
+    integers: tuple[Arg, ...]  # for other arguments
 
 
 _NAMED = (
@@ -45,7 +45,7 @@ _NAMED = (
     _Named(9, _FRONT, ((0, -2),), (0,)),
 )
 _KEEP = "keepdim"
-# The memory formats with their number of dimensions, and sizes for so many.
+# The memory formats with their numbers of dimensions, and sizes for these dimensions.
 _FORMATS = {"channels_last": 4, "channels_last_3d": 5}
 _SIZES = (2, 3, 4, 5, 6)
 
@@ -68,7 +68,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _in_formats(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
-    """Yield the calls with each memory format, and as many dimensions as it needs."""
+    """Yield the calls with each memory format, on tensors with the number of dimensions that it needs."""
     formal = next((a for a in schema.arguments if "MemoryFormat" in str(a.real_type)), None)
     size = next((a for a in schema.arguments if a.name == "size"), None)
     for name, rank in _FORMATS.items() if formal is not None else ():
@@ -84,7 +84,7 @@ def _in_formats(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
 
 
 def _forms(deep: Sample, named: _Named, schema: Any, formal: Any) -> Iterator[tuple[str, Sample]]:
-    """Yield the calls of a sample with each choice of dimensions; with several, kept and removed in turns."""
+    """Yield the calls of a sample with each choice of dimensions; with a ``keepdim`` argument, kept and removed."""
     dims = named.lists if "List[int]" in str(formal.type) else named.integers
     keep = next((a for a in schema.arguments if a.name == _KEEP), None)
     for turn, value in enumerate(dims):

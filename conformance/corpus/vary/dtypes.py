@@ -1,4 +1,4 @@
-"""Samples in dtypes that CPU takes and no recorded sample has. OpInfo does not list all."""
+"""Samples in dtypes that CPU accepts but no recorded sample has: OpInfo does not list all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DTYPES = (
     "float32", "float64", "float16", "bfloat16", "complex64", "complex128", "int64", "int32", "int16", "int8", "uint8",
     "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
-_SOURCES = 4  # samples of several elements that are tried in other dtypes; as many of one element
+_SOURCES = 4  # samples to try in other dtypes: this many of several elements, and as many of one
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -43,18 +43,18 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _is_filled(sample: Sample) -> bool:
-    """Whether a sample has values in the dtype of the call, and each of its arguments has elements."""
+    """Return whether a sample has values in the cell's dtype, and each of its tensors with values has elements."""
     slots = [s for s in sample.tensors if s.pool]
     return any(s.dtype is None for s in slots) and all(s.numel for s in slots)
 
 
 def _is_small(sample: Sample) -> bool:
-    """Whether a tensor in the dtype of the call has a single element: no other sizes can be made of a number."""
+    """Return whether a tensor in the cell's dtype has one element or none: other sizes cannot be made from it."""
     return any(s.numel < 2 for s in sample.tensors if s.pool and s.dtype is None)
 
 
 def _in_base(source: Sample, base: str) -> Sample:
-    """Return a sample of another base; floats that are made of integers are no whole numbers."""
+    """Return the sample in another base. Floats that are made from integers are not whole numbers."""
     if source.base == base:
         return source
     halved = kind_of(base) in ("float", "complex") and kind_of(source.base) in ("int", "bool")

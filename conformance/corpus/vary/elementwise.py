@@ -1,6 +1,6 @@
-"""Whether an op computes each element of its results from the same elements of its arguments alone, as trials show.
+"""Trials of whether an op is elementwise: a result's element depends only on the same elements of the arguments.
 
-torch tags such ops as ``pointwise``, but many gradients and ``out=`` forms lack the tag.
+torch tags elementwise ops as ``pointwise``, but many gradients and ``out=`` forms lack the tag.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from conformance.corpus.vary.surroundings import ROUNDING, alike
 
 Call = Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]
 
-_ENOUGH = 4  # elements of an argument: a sweep has many more, of which trials show it again
+_ENOUGH = 4  # elements of an argument; trials of a sweep, which has many more, check it again
 _DRAWS = 4
 
 
 def is_elementwise(
     call: Call, tensors: Sequence[torch.Tensor], read: Collection[int], undefined: Collection[int] = ()
 ) -> bool | None:
-    """Return whether a call on tensors is elementwise; None if it does not show that.
+    """Return whether a call on tensors is elementwise; None if the call cannot show it.
 
-    ``read``: the indices of the tensors that are no outputs. ``undefined``: those of results without promised values.
-    The call shows it if all of these tensors and all results have one shape, without dimensions of one element, along
-    which a reduction would change nothing, and if the results are not constant. In each draw about half of the elements
-    of every argument take the values of other elements. The results of these elements are then those of the others, up
-    to rounding, since a vector may end elsewhere. All others keep their bits.
+    ``read``: the indices of the tensors that are not outputs. ``undefined``: the indices of results without defined
+    values.
+    The call can show it if all read tensors and all results have one shape, without dimensions of size 1, along which a
+    reduction would change nothing, and if the results are not constant. In each draw, about half of the elements of
+    every argument take the values of other elements. The results of these elements must then be those of the other
+    elements, up to rounding, since a vector loop may end elsewhere. All other elements must keep their bits.
     """
     given = [tensors[i].clone() for i in read]  # the call may write to them
     first = call([t.clone() for t in tensors])
@@ -48,9 +49,9 @@ def is_elementwise(
 
 
 def are_copies(call: Call, tensors: Sequence[torch.Tensor], read: Collection[int]) -> bool:
-    """Return whether each result of a call equals a tensor that is no output: nothing is computed.
+    """Return whether each result of a call equals a tensor that the call reads, so that nothing is computed.
 
-    A mean of one element is a copy, but for the sign of a zero.
+    A mean of one element is a copy, except for the sign of a zero.
     """
     given = [tensors[i].clone() for i in read]
     results = call([t.clone() for t in tensors])

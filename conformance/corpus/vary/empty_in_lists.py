@@ -1,7 +1,7 @@
 """Samples whose lists of tensors have an empty tensor beside others, and lists of one empty tensor.
 
-A kernel that takes a whole list launches its last chunk behind the last tensor, and its table of offsets may leave out
-empty ones: where one tensor is empty, another one is not written, or from the wrong place.
+A kernel for a whole list launches its last chunk after the last tensor, and its table of offsets may omit empty
+tensors. If one tensor is empty, a wrong kernel does not write another one, or writes it from the wrong place.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 
 LENGTH = 5
-# The elements of which one is empty, by name: the first that has a dimension.
+# The positions to try for an empty tensor, by name. The first tensor there that has a dimension becomes empty.
 POSITIONS = {"first": (0,), "middle": (2, 1, 3), "last": (4,)}
-# A kernel launches once for each full table of so many tensors, or of a divisor of that number, and for the rest.
+# A kernel launches once for each full table of this many tensors, or of a divisor of this number, and for the rest.
 TABLES = 24
-# Lists, by name, with their lengths and their empty elements: the last one, directly behind full tables; and the first
-# one behind full tables and the last one, behind a rest that fills no table. The first length is taken whose elements
-# there have a dimension.
+# By name, lengths of lists with the positions of their empty tensors. In "last", the last tensor follows full tables
+# directly. In "both", the first tensor after full tables is empty, and so is the last tensor of the partly filled table
+# there. The first length is used whose tensors at these positions have a dimension.
 BEHIND_TABLES = {
     "last": ((TABLES + 1, (TABLES,)),),
     "both": ((TABLES + 3, (TABLES, TABLES + 2)), (TABLES + 7, (TABLES, TABLES + 6))),
@@ -57,7 +57,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _behind_tables(maker: Maker, source: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
-    """Yield the sample with lists of which an empty tensor is behind full tables of a kernel."""
+    """Yield the sample with lists in which an empty tensor follows the full tables of a kernel."""
     for word, lists in BEHIND_TABLES.items():
         made = (
             list(_emptied(maker, source, sample, [positions], f"{name}.empty={word}", dtypes))
@@ -75,10 +75,10 @@ def _emptied(
     name: str,
     dtypes: tuple[str, ...],
 ) -> Iterator[Sample]:
-    """Yield the sample with the tensors at the first of the tried positions in its lists empty, if it runs on CPU.
+    """Yield the sample with empty tensors at the first usable positions of its lists, if it runs on CPU.
 
-    Which dimension may be empty depends on the op: ``cat`` takes an empty one only where it joins. Tensors without
-    dimensions stay.
+    The dimension that may be empty depends on the op: ``cat`` accepts an empty dimension only where it joins. Tensors
+    without dimensions do not change.
     """
     slots = next(filter(None, (_at(sample, positions) for positions in tried)), [])
     for dim, of_each in product(range(max((len(s.shape) for s in slots), default=0)), _of_each(source, sample)):
@@ -93,9 +93,9 @@ def _emptied(
 def _vector(
     maker: Maker, source: Sample, sample: Sample, position: int, name: str, dtypes: tuple[str, ...]
 ) -> Iterator[Sample]:
-    """Yield the sample with an empty vector at a position of its lists of matrices, or of tensors of more dimensions.
+    """Yield the sample with an empty vector at a position of its lists, in place of a tensor of more dimensions.
 
-    ``cat`` takes one beside tensors of any rank, for the sake of old programs.
+    ``cat`` accepts an empty vector beside tensors of any rank, for compatibility with old programs.
     """
     vectors = {s.index: replace(s, shape=(0,)) for s in _at(sample, (position,)) if len(s.shape) > 1}
     if vectors:
@@ -104,22 +104,23 @@ def _vector(
 
 
 def _at(sample: Sample, positions: Collection[int]) -> list[TensorSlot]:
-    """Return the tensors at these positions in lists that have a dimension; none if those of one position have none."""
+    """Return the tensors with dimensions at these positions in lists; none if a position has no such tensor."""
     names = {f"[{n}]" for n in positions}
     found = [s for s in sample.tensors if s.pool and s.shape and s.name.removeprefix(s.argument) in names]
     return found if {s.name.removeprefix(s.argument) for s in found} == names else []
 
 
 def _without_elements(slot: TensorSlot, dim: int) -> TensorSlot:
-    """Return the slot with no element along a dimension, or along its last one if it has fewer."""
+    """Return the slot with size 0 in a dimension, or in its last dimension if it has fewer dimensions."""
     dim = min(dim, len(slot.shape) - 1)
     return replace(slot, shape=(*slot.shape[:dim], 0, *slot.shape[dim + 1 :]))
 
 
 def _of_each(source: Sample, sample: Sample) -> list[dict[int, TensorSlot]]:
-    """Return the vectors with an element for each tensor of a list, as long as the lists of ``sample``, by index.
+    """Return the vectors with one element per tensor of a list, by index, resized to the lists of ``sample``.
 
-    In a sample with lists of one tensor, a vector of one element may be another argument: none is also tried then.
+    If the lists of ``source`` have one tensor, a vector of one element may be another argument. Then the second result
+    is to resize no vector.
     """
     before, now = ({s.name for s in one.tensors if s.name != s.argument} for one in (source, sample))
     lists = max(len({s.argument for s in sample.tensors if s.name != s.argument}), 1)

@@ -1,17 +1,18 @@
-"""Whether CPU computes a function exactly enough for samples that evaluate it densely: a device may be nearer."""
+"""Whether CPU is exact enough for samples that evaluate a function densely: a device may be more exact."""
 
 from __future__ import annotations
 
 import torch
 
-# CPU is inexact where more than a part of the elements is so many units in the last place of float32 off, for which it
-# computes in small floats too. Some functions cancel in a part of their domain: the judge allows for that.
+# CPU is inexact if more than this part of the elements is off by more than this many units in the last place of
+# float32, in which CPU also computes for smaller floats. Some functions cancel in a part of their domain, which the
+# judge allows.
 _OFF = 64
 _PART_OFF = 1 / 8
 
 
 def is_far(result: torch.Tensor, true: torch.Tensor) -> bool:
-    """Whether many elements of a float result are far from those of the true one that its dtype holds."""
+    """Return whether many elements of a float result are far from the true ones, where its dtype can hold those."""
     if not result.is_floating_point() or result.shape != true.shape or not result.numel():
         return False
     info, size = torch.finfo(result.dtype), true.abs()

@@ -1,8 +1,8 @@
-"""Samples with integers among the arguments that 32 bits do not hold, and with lists of the opposite sign.
+"""Samples with integer arguments that do not fit in 32 bits, and with lists of the opposite sign.
 
-A host that keeps an integer in 32 bits is right for each small one. The limits of 64 bits are tried for dimensions
-alone, which torch compares with the rank: elsewhere a kernel adds a size to them, or multiplies them by a stride, and
-what overflows is undefined in C.
+Host code that keeps an integer in 32 bits is right for small integers. The limits of 64 bits are tried only for
+dimensions, which torch compares with the rank. Elsewhere a kernel adds a size to them or multiplies them by a stride,
+and C does not define the overflow.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
-# The limits of 32 bits and their neighbours; what is 1 in 32 bits; and what no sum with a size takes past 64 bits.
+# The limits of 32 bits and their neighbours; a number that is 1 in 32 bits; and numbers whose sums with a size fit in
+# 64 bits.
 INTEGERS = (2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**32 + 1, 2**62, -(2**62))
-# Those of a step, which a kernel multiplies by strides: no product with a stride below 2**30 takes them past 64 bits.
+# Integers for a step, which a kernel multiplies by strides: the products with strides below 2**30 fit in 64 bits.
 STEPS = INTEGERS[:-2]
-# Those of a dimension: the limits of 64 bits, and what is the first one, or the last one, in 32 bits.
+# Integers for a dimension: the limits of 64 bits, and numbers that are the first or the last dimension in 32 bits.
 DIMENSIONS = (2**63 - 1, -(2**63), 2**32, 2**32 - 1)
-# Those of the first element of a list.
+# Integers for the first element of a list.
 LISTED = (2**31, -(2**31) - 1, 2**32 + 1)
 SOURCES = 2
 
@@ -34,8 +35,9 @@ SOURCES = 2
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload that is not composite, each with one other integer or list of integers.
 
-    A value that CPU refuses is kept if it is a dimension, or if torch refuses it for tensors without memory, too.
-    Samples without tensors are left out: their integers are sizes, for which only this machine may lack the memory.
+    A value that CPU refuses is kept if it is a dimension, or if torch also refuses it for tensors without memory.
+    Samples without tensors are left out: their integers are sizes, for which perhaps only this machine lacks the
+    memory.
     """
     if overload.is_composite_implicit:
         return
@@ -49,7 +51,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _varied(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
-    """Return the samples with tensors to vary: the first ones, and that with the longest list of integers, if any."""
+    """Return the samples with tensors to vary: the first ones, and the one with the longest list of integers."""
     varied = sources(samples, values)
     alike = [s for s in samples if usable(s) and s.base == varied[0].base and _longest(s)] if varied else []
     longest = sorted(alike, key=lambda s: (-_longest(s), s.name))[:1]

@@ -1,4 +1,4 @@
-"""A sample whose arguments get values of a kind, limited to those that CPU takes."""
+"""A sample whose arguments get values of one kind, limited to those that CPU accepts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
 AXIS = "values"
-# What the values are limited to where CPU refuses all of them, such as division by zero.
+# The limits of the values, if CPU refuses some of them, such as a division by zero.
 LIMITS = ("", "/nonzero", "/positive")
 _OF_ONE_NUMBER = ("hard/all", "hard/last")
 
 
 class Filling:
-    """A sample of an overload, and the samples that have the same call with other values."""
+    """A sample of an overload, and the samples that make the same call with other values."""
 
     def __init__(self, source: Sample, overload: Overload, trials: Trials, values: HasValues) -> None:
         self.source = source
@@ -51,7 +51,7 @@ class Filling:
     def made(self, large: Sample, kinds: dict[int, str], more: str = "", dtypes: tuple[str, ...] = ()) -> list[Sample]:
         """Return a sample for each limit that some dtypes need. ``more`` is a part of its name.
 
-        ``dtypes``: in which to try it; if empty, those of the source.
+        ``dtypes`` are the dtypes to try; if empty, those of the source.
         """
         named = "x".join(large.tensors[i].name for i in kinds)
         taken = arguments.defined(dtypes or self.dtypes, more)
@@ -59,7 +59,7 @@ class Filling:
         return list(limited(large, kinds, taken, lambda dtype: self._limit(large, kinds, dtype), name))
 
     def _limit(self, large: Sample, kinds: dict[int, str], dtype: str) -> str | None:
-        """Return the first limit under which CPU takes the values; None if it takes them under none."""
+        """Return the first limit under which CPU accepts the values, or None if there is none."""
         if not all(fills.has(kind, large.tensors[i].dtype or dtype) for i, kind in kinds.items()):
             return None
         for limit in LIMITS if not any(kind.startswith(_OF_ONE_NUMBER) for kind in kinds.values()) else LIMITS[:1]:
@@ -73,10 +73,10 @@ class Filling:
 def limited(
     sample: Sample, kinds: dict[int, str], dtypes: Iterable[str], limit_of: Callable[[str], str | None], name: str
 ) -> Iterator[Sample]:
-    """Yield the sample with values of these kinds, by the index of an argument: one for each limit of some dtypes.
+    """Yield the sample with values of these kinds, by argument index: one for each limit that some dtypes have.
 
-    ``limit_of``: returns the limit of a dtype, None if CPU takes the values under none. ``name``: of the samples, but
-    for the limit.
+    ``limit_of`` returns the limit of a dtype, or None if CPU accepts the values under no limit. ``name`` is the name of
+    the samples without the limit.
     """
     by_limit: dict[str, list[str]] = {}
     for dtype in dtypes:
@@ -94,9 +94,9 @@ def slots_of(group: Group) -> set[int]:
 
 
 def with_fills(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:
-    """Return the sample with values of these kinds, by the index of an argument."""
+    """Return the sample with values of these kinds, by argument index."""
     slots = [replace(s, fill=kinds[s.index] + limit) if s.index in kinds else s for s in sample.tensors]
-    mixed = ("hard/sparse" + limit, "hard/last")  # with values made from those that are stored
+    mixed = ("hard/sparse" + limit, "hard/last")  # these also need stored values
     slots = [replace(s, source=s.source or s.numel) if s.fill.startswith(mixed) else s for s in slots]
     return with_tensors(sample, slots)
 

@@ -1,4 +1,4 @@
-"""Values for samples of other sizes: drawn from those that are stored, and indices that reach the new ends."""
+"""Values for samples of other sizes: drawn from the stored values, and indices that reach the new ends."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def filled(
 ) -> Iterator[Sample]:
     """Yield a resized sample with values, in the order in which to try them on CPU.
 
-    First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones. Indices
-    are distinct where either of two writes to an element may win, unless ``repeats``: the call adds up.
+    First, integers that index a resized dimension reach its new end; then all integers are drawn from the stored ones.
+    If either of two writes to one element may win, the indices are distinct, unless ``repeats``: the call adds up the
+    writes.
     """
     named = any(indexes(s) for s in sample.tensors)
     if named and ops.facts(sample.overload).last_wins and not repeats:
@@ -40,9 +41,9 @@ def filled(
 
 
 def of_one_shape(source: Sample, values: HasValues) -> Sample:
-    """Return a sample of a pointwise op with all tensors of several elements in the shape to which they broadcast.
+    """Return a pointwise sample in which all tensors of several elements have the shape to which they broadcast.
 
-    A hard value in a tensor that broadcasts has no element of the result for itself.
+    A hard value in a tensor that is broadcast would share elements of the result with other values.
     """
     free = {s.index for s in source.tensors if s.pool and not s.same_as and s.numel > 1}
     shapes = {source.tensors[i].shape for i in free}
@@ -54,14 +55,14 @@ def of_one_shape(source: Sample, values: HasValues) -> Sample:
 
 
 def _named_once(slot: TensorSlot, dim: Arg) -> int:
-    """Return how many elements of an index must differ: those along the dimension that it indexes, if that is known."""
+    """Return the number of elements of an index that must differ: along the indexed dimension, if that is known."""
     if isinstance(dim, int) and 0 < len(slot.shape) <= 2 and -len(slot.shape) <= dim < len(slot.shape):
         return slot.shape[dim]
     return max(slot.shape, default=1)
 
 
 def _distinct(slot: TensorSlot, bound: int) -> TensorSlot | None:
-    """Return an index that names no element twice; None for other arguments, and for an index of a higher rank."""
+    """Return an index that names no element twice; None if the slot is no index, or the same tensor as another."""
     if not indexes(slot) or slot.same_as:
         return None
     return replace(slot, fill=f"rows/{slot.shape[-1] if slot.shape else 1}/{bound}", source=0)
@@ -90,10 +91,10 @@ def refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) ->
 
 
 def _is_whole(stored: torch.Tensor) -> bool:
-    """Whether the values are whole numbers; of floats these are often counts, and are not to be moved."""
+    """Return whether the values are whole numbers. Whole floats are often counts, and must not be moved."""
     if stored.is_complex():
         return False
-    wide = stored.double()  # CPU truncates no float8
+    wide = stored.double()  # CPU cannot truncate float8
     return bool((wide == wide.trunc()).all())
 
 

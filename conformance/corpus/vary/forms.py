@@ -1,8 +1,8 @@
 """Samples of the other forms of an overload: with ``out=``, in place, or with new results.
 
-Each form is recorded and varied on its own, from samples of its own, and a kernel of each may be written on its own. So
-a size, a fill or a rank that only one form is tried with is tried in the others, too. A private operator with the same
-arguments, such as ``_stack`` beside ``stack``, counts as a form.
+Each form is recorded and varied separately, from its own samples, and may have its own kernel. So a size, a fill or a
+rank that is tried in only one form is tried in the others, too. A private operator with the same arguments, such as
+``_stack`` beside ``stack``, counts as a form.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 
 MOST = 12  # samples of an overload
-# Classes of the largest size of a sample: of one warp, a block, a few of these, and past 65,535 blocks.
+# Edges of the classes of a sample's largest size: a warp, a block, a few blocks, and past 65,535 blocks.
 _EDGES = (16, 64, 256, 1024, 4096, 16_384, 65_536)
-_AXES = ("large", "sizes", "values")  # the most telling first
+_AXES = ("large", "sizes", "values")  # in order of preference
 
-_FORM = ".form"  # the end of the names of samples that are made of another form's
+_FORM = ".form"  # the end of the names of samples that are made from another form's samples
 
 SamplesOf = Callable[[str], Sequence[Sample]]
 
@@ -34,7 +34,7 @@ SamplesOf = Callable[[str], Sequence[Sample]]
 def generate(
     overload: Overload, own: Sequence[Sample], others: Sequence[Overload], samples_of: SamplesOf, trials: Trials
 ) -> Iterator[Sample]:
-    """Yield samples of an overload, made of generated ones of its other forms whose class none of its ``own`` has.
+    """Yield samples made from generated samples of the overload's other forms, if no ``own`` sample has their class.
 
     ``others``: the overloads that may be its forms. Composites have none.
     """
@@ -57,7 +57,7 @@ def generate(
 
 
 def _wanted(overload: Overload, schema: Any, others: Sequence[Overload], samples_of: SamplesOf) -> list[Sample]:
-    """Return the generated samples of the other forms that return, by axis, the largest first."""
+    """Return the generated samples of the other forms that do not raise, by axis, the largest first."""
     found: list[Sample] = []
     for other in others:
         if other.name != overload.name and _operator(other) == _operator(overload):
@@ -68,7 +68,7 @@ def _wanted(overload: Overload, schema: Any, others: Sequence[Overload], samples
 
 
 def _is_own(sample: Sample) -> bool:
-    """Whether a sample returns, is for every backend, and is not made of another form's."""
+    """Return whether a sample does not raise, is for every backend, and is not made from another form's sample."""
     return not (sample.raises or sample.own_kernel or sample.name.endswith(_FORM))
 
 
@@ -86,7 +86,7 @@ def _elements(sample: Sample) -> int:
 
 
 def _class(sample: Sample) -> tuple[object, ...]:
-    """Return what samples have in common that find the same faults: sizes, roughly, and hard values."""
+    """Return a key that is equal for samples that find the same faults: axis, rank, rough sizes, and hard values."""
     given = [s for s in sample.tensors if s.pool]
     size = max((n for s in given for n in s.shape), default=0)
     rank = max((len(s.shape) for s in given), default=0)
@@ -97,7 +97,10 @@ def _class(sample: Sample) -> tuple[object, ...]:
 
 
 def _as_form(sample: Sample, overload: Overload, schema: Any, own: Sequence[Sample]) -> Sample | None:
-    """Return the call of a sample as one of another form, with empty outputs as those of a sample of its ``own``."""
+    """Return a sample's call as a call of another form, or None if that form needs an argument that is not given.
+
+    The outputs are empty, in the dtypes that they have in an ``own`` sample.
+    """
     given = by_name(sample, schema_of(call_of(sample.overload)))
     given |= _outputs(sample, schema, own)
     args: list[Arg] = []
@@ -124,7 +127,7 @@ def _as_form(sample: Sample, overload: Overload, schema: Any, own: Sequence[Samp
 
 
 def _outputs(sample: Sample, schema: Any, own: Sequence[Sample]) -> dict[str, Arg]:
-    """Return empty outputs by their names: in the dtypes that they have in a sample of the same base."""
+    """Return empty outputs by their names, in the dtypes that they have in an ``own`` sample of the same base."""
     names = {a.name for a in schema.arguments if a.is_out}
     alike = [s for s in own if usable(s) and s.base == sample.base]
     slots = [s for s in alike[0].tensors if s.name in names] if alike else []

@@ -1,4 +1,4 @@
-"""Generates the samples of many overloads in forked children: a kernel may crash, hang, or ask for all memory."""
+"""Generation of samples in forked children: a kernel may crash, hang, or allocate all memory."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def generate(
 ) -> Iterator[tuple[str, Found | None]]:
     """Yield the generated samples of each overload, in any order. ``make`` runs in children, ``jobs`` at a time.
 
-    An overload has None if ``make`` raised an error, which its child has printed, or if its last child died.
+    The samples are None if ``make`` raised an error, which its child has printed, or if the last child died. A child
+    that dies is replaced once, by a child that isolates its trials.
     """
-    load_decompositions()  # meta kernels are some; else each child would import what they need
+    load_decompositions()  # some are meta kernels; else each child would import their modules
     waiting = list(overloads)[::-1]
     running: dict[int, _Child] = {}
     while waiting or running:
@@ -53,7 +54,7 @@ def generate(
 
 
 class _Child:
-    """A process that generates the samples of one overload, and writes them to a file without a name."""
+    """A process that generates the samples of one overload, and writes them to an anonymous file."""
 
     def __init__(self, overload: str, values: HasValues, make: Generate, *, isolated: bool = False) -> None:
         self.overload = overload
@@ -95,9 +96,9 @@ class _Child:
 
 
 def _quiet() -> None:
-    """Keep what libraries print of errors and deaths, and torch's warnings, off the terminal.
+    """Keep the output of libraries, such as errors and torch's warnings, off the terminal.
 
-    Python's errors stay there. oneMKL prints to standard output.
+    Python's errors are still printed. Standard output is discarded too, because oneMKL prints to it.
     """
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     nowhere = os.open(os.devnull, os.O_WRONLY)

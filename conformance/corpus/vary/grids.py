@@ -1,7 +1,7 @@
-"""Samples in which all sizes are beyond a tile at once.
+"""Samples in which all sizes are past a tile at once.
 
-A grid of one row or one column of tiles does not tell an exchange of the two from the right order, nor whether a tile
-of the second column begins where that of the first one ended.
+A grid with one row or one column of tiles does not show whether a kernel exchanges rows and columns, nor whether a tile
+of the second column begins where the tile of the first column ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from conformance.torch_versions import schema_of
 
 AXIS = "sizes"
 
-# By the number of sizes that can change, in their order: more than one tile of 128 or 64 in each, within the elements
-# that a sample may have. The first of four is mostly a batch, and so are the first two of more. The last of these are
-# images of few channels, and of more elements each than the others have.
+# By the number of sizes that can change, in their order: each is more than one tile of 128 or 64, within the limit of
+# elements of a sample. The first of four sizes is mostly a batch, and so are the first two of five. The last shapes of
+# these are images of few channels, with more elements each than the images of the other shapes.
 SIZES = {
     2: ((521, 515), (1031, 290)),
     3: ((300, 290, 280), (1100, 40, 270)),
@@ -31,12 +31,12 @@ SIZES = {
     5: ((2, 3, 133, 131, 67), (2, 35, 37, 36, 38), (2, 2, 19, 67, 37)),
 }
 _PARTS = (8, 5, 3)  # eighths of these sizes
-_FLAGS = 2  # that are turned, each with the first sizes
+_FLAGS = 2  # to change, each with the first sizes only
 _BASES = ("float32", "int64")
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload that is not pointwise, as it is and with a flag turned."""
+    """Yield samples of an overload that is not pointwise, with unchanged arguments and with one flag changed."""
     if overload.is_composite_implicit or "pointwise" in overload.tags:
         return
     maker = Maker(trials, values)
@@ -63,7 +63,7 @@ def grid(
 
 
 def _forms(source: Sample) -> Iterator[Sample]:
-    """Yield the sample, and with a few of its flags turned."""
+    """Yield the sample, and the sample with one of its first flags changed."""
     yield source
     schema = schema_of(call_of(source.overload))
     fixed = facts(source.overload).fixed

@@ -26,23 +26,23 @@ from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
-ARGUMENTS = 3  # at most so many arguments of a sample, one at a time
+ARGUMENTS = 3  # the most arguments of a sample to vary, one at a time
 _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4800  # elements, more than their pairs
 _MANY = 5003  # elements: several blocks of vectors, and a tail
 _SPARSE = 7 * _ONE
-_LONG = 1031  # elements of a row: an op may have a kernel of its own for rows past a tile
-# Values that all elements of an argument have, by the base of the sample; and those of one that has a single element.
+_LONG = 1031  # elements of a row: an op may have a separate kernel for rows past a tile
+# Values for all elements of an argument, by the base of the sample: for several elements, and for a single one.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max"), "complex64": ("0",)}
 _ALONE = {"float32": ("inf", "-inf", "nan", "max"), "int64": ("min", "max"), "complex64": ("0",)}
 # A count that is larger than the usual tile.
 _COUNT = 1031
-_CANDIDATES = 4  # samples in which a count is tried: the size of a result may be another argument
+_CANDIDATES = 4  # samples in which a count is tried: an argument may fix the size of the result
 _FORMS = 2  # samples of other ranks, or along other dimensions, in which a few values are tried
-# Of a complex zero, CPU's loops over single elements and over vectors give another imaginary part.
+# For a complex zero, CPU's scalar loop and its vector loop give different imaginary parts.
 _UNEVEN = ("log2",)
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
-# Dtypes in which an op may be asked to compute, by the base, and narrower ones, in which it would overflow.
+# By the base: a dtype for the op to compute in, and narrower dtypes, in which it would overflow.
 _WIDER = {
     "float32": ("float64", ("float32", "float16", "bfloat16")),
     "int64": ("int64", ("int32", "int16", "int8", "uint8")),
@@ -57,7 +57,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     for base in ("float32", "int64", "bool", "complex64"):
         candidates = [s for s in samples if s.base == base and usable(s)]
         source = max(candidates, key=_tensors, default=None)
-        if source and "pointwise" in overload.tags and base != "int64":  # the smallest by -1 may end a process
+        if source and "pointwise" in overload.tags and base != "int64":  # the smallest / -1 may kill a process
             source = of_one_shape(source, values)
         uneven = base == "complex64" and overload.base.rstrip("_") in _UNEVEN
         if source and base != "bool" and not uneven:
@@ -78,9 +78,9 @@ def _tensors(sample: Sample) -> int:
 
 
 def _in_forms(forms: Sequence[_Varied]) -> Iterator[Sample]:
-    """Yield the samples of the first form, and a few of each other one.
+    """Yield the samples of the first form, and a few of each other form.
 
-    An op that refuses an index below 0 in one form does not count from the end in another: it does not check there.
+    An op that refuses a negative index in one form does not count from the end in another form: it lacks a check there.
     """
     yield from forms[0].samples()
     for form in forms[1:]:
@@ -90,7 +90,7 @@ def _in_forms(forms: Sequence[_Varied]) -> Iterator[Sample]:
 
 
 def _of_other_forms(source: Sample, samples: Sequence[Sample], schema: Any) -> list[Sample]:
-    """Return a few samples whose tensors have other ranks than the source's; then those along another dimension."""
+    """Return a few samples with other ranks than the source, then samples along another dimension."""
     ranks = {_ranks(source)}
     dims = {(_ranks(source), _dims(source, schema))}
     found = []
@@ -117,7 +117,7 @@ def _dims(sample: Sample, schema: Any) -> tuple[object, ...]:
 
 
 class _Varied(Filling):
-    """The samples with hard values that one sample gives."""
+    """The samples with hard values that are made from one sample."""
 
     def __init__(self, source: Sample, overload: Overload, trials: Trials, values: HasValues) -> None:
         super().__init__(source, overload, trials, values)
@@ -159,7 +159,7 @@ class _Varied(Filling):
             yield from self.refused.samples()
 
     def of_a_form(self) -> Iterator[Sample]:
-        """Yield a few samples, for a sample of another form than that in which all values are tried."""
+        """Yield a few samples of a further form of an op whose first form has all hard values."""
         slots = [s for s in self._free_slots() if s.numel > 1] if self.dtypes else []
         for slot in slots[:1]:
             yield from self._sparse(slot)
@@ -181,16 +181,16 @@ class _Varied(Filling):
             yield from self._hard(slots, _ONE) if slots else ()
 
     def _in_many_elements(self, slots: Sequence[TensorSlot]) -> list[Sample]:
-        """Return samples of many hard elements: a kernel may have another loop for those than for few.
+        """Return samples of many hard elements, for which a kernel may have a separate loop.
 
-        In two dtypes alone: the loops are the same for all of a width.
+        Only two dtypes are tried, since dtypes of one width have the same loops.
         """
         return self._hard(slots, _MANY, ".many", tuple({self.dtypes[0]: 0, self.dtypes[-1]: 0})) if slots else []
 
     def _hard(
         self, slots: Sequence[TensorSlot], elements: int, more: str = "", dtypes: tuple[str, ...] = ()
     ) -> list[Sample]:
-        """Return samples in which every element of some arguments is hard; none unless results have their shape."""
+        """Return samples in which all elements of some arguments are hard; none unless results have the same shape."""
         large = self._enlarged(slots, elements)
         ran = self.trials.run(large, self.dtypes[0]) if large else None
         if large is None or ran is None or any(shape != large.tensors[slots[0].index].shape for shape in ran.shapes):
@@ -198,18 +198,18 @@ class _Varied(Filling):
         return self.made(large, {s.index: f"hard/{i}" for i, s in enumerate(slots)}, more, dtypes)
 
     def _with_arguments(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
-        """Yield samples with hard values in which an argument that is no tensor has another value."""
+        """Yield samples with hard values in one argument, and with another value of a non-tensor argument."""
         sparse, more = kind == "hard/sparse", {"hard/0": "."}.get(kind, f".{kind.removeprefix('hard/')}.")
         large = self._enlarged([slot], _SPARSE if sparse else _ONE)
         for other in _few(arguments.others(self.source, self.schema, pointwise=True)) if large else ():
-            computes = kind == "hard/infinite" and isinstance(other.value, str)  # it may multiply, which C leaves open
+            computes = kind == "hard/infinite" and isinstance(other.value, str)  # C defines no product of these
             if large and other.formal.name not in self.fixed and not computes:
                 changed = arguments.replaced(large, self.schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
                 yield from self.made(changed, {index: kind}, more + other.name)
 
     def _in_wider_dtype(self, slot: TensorSlot) -> Iterator[Sample]:
-        """Yield samples of the largest numbers in which the op is asked to compute in a wider dtype."""
+        """Yield samples of the largest numbers, with an argument that asks the op to compute in a wider dtype."""
         wider, narrow = _WIDER.get(self.source.base, ("", ()))
         formals = (a for a in self.schema.arguments if "ScalarType" in str(a.real_type) and not a.is_out)
         for formal in formals if wider and slot.numel > 1 else ():
@@ -221,7 +221,7 @@ class _Varied(Filling):
             yield from self.made(sample, {index: "hard/all/max"}, f".max.{other.name}", narrow)
 
     def _times_zero(self, slot: TensorSlot) -> Iterator[Sample]:
-        """Yield samples with hard values in which a number is zero: zero times infinity is NaN, not nothing."""
+        """Yield samples with hard values and a number of zero: zero times infinity is NaN, not zero."""
         large = self._enlarged([slot], _ONE)
         for other in arguments.others(self.source, self.schema, pointwise=True) if large else ():
             zero = not isinstance(other.value, bool) and other.value == 0
@@ -235,9 +235,9 @@ class _Varied(Filling):
         return self.made(large, {slot.index: "hard/sparse"}, ".sparse") if large else []
 
     def _along(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
-        """Yield samples that are long in one dimension after the other, and those with a flag turned.
+        """Yield samples that are long in one dimension at a time, also with a flag changed.
 
-        An op may take elements of that dimension for a row.
+        An op may take the elements along this dimension as a row.
         """
         for group in self.groups:
             if slot.index in slots_of(group) and (long := self.lengthened(group, _LONG)):
@@ -246,7 +246,7 @@ class _Varied(Filling):
                 yield from self._turned(long, slot, kind, along)
 
     def _turned(self, sample: Sample, slot: TensorSlot, kind: str, more: str) -> Iterator[Sample]:
-        """Yield a sample with each of its flags turned, and an argument filled by a kind of values."""
+        """Yield the sample once for each flag, with this flag changed and one argument filled by a kind of values."""
         for other in arguments.others(self.source, self.schema, pointwise=False):
             if other.is_flag and other.formal.name not in self.fixed:
                 turned = arguments.replaced(sample, self.schema, other)
@@ -259,14 +259,14 @@ class _Varied(Filling):
             yield from self.made(self.source, {slot.index: f"hard/all/{value}"}, f".{value}")
 
     def _with_flags(self, slot: TensorSlot) -> Iterator[Sample]:
-        """Yield samples whose argument is infinite throughout and in which a flag is turned: it may be about that."""
+        """Yield samples with an argument of infinities only and one flag changed, which may concern infinities."""
         if self.source.base == "float32":
             yield from self._turned(self.source, slot, "hard/all/inf", ".inf")
 
     def _enlarged(self, slots: Sequence[TensorSlot], elements: int) -> Sample | None:
-        """Return the sample with so many elements in each of some arguments; None if no size makes it so large.
+        """Return the sample with ``elements`` or more elements in each of ``slots``; None if no size gives as many.
 
-        Of several sizes, it is the one that gives the largest results: a NaN spreads over the rest of its row.
+        If several sizes do, the size with the largest results is chosen, since a NaN spreads over the rest of its row.
         """
         wanted = {s.index for s in slots}
         found: list[Ran] = []
@@ -286,7 +286,7 @@ class _Varied(Filling):
 def _few(others: Iterable[Other]) -> list[Other]:
     """Return a few values of arguments: the first of each, then the second of each, and extreme numbers.
 
-    None is a dimension or a dtype.
+    The few values are no dimensions and no dtypes.
     """
     by_formal: dict[str, list[Other]] = {}
     every = {other.name: other for other in others}
@@ -301,6 +301,6 @@ def _few(others: Iterable[Other]) -> list[Other]:
 
 
 def _is_extreme(value: Arg) -> bool:
-    """Whether a number is infinite, an integer that float32 does not hold, or one with large powers."""
+    """Return whether a number is infinite, an integer that float32 does not hold, or an exponent of large powers."""
     large = type(value) is int and value in (BEYOND_FLOAT, arguments.POWER)
     return large or (isinstance(value, float) and math.isinf(value))

@@ -1,8 +1,9 @@
-"""Samples of ops that take a list of indices, one for each dimension: which dimensions have one, and of what shape.
+"""Samples with other lists of indices, for ops that take an index for each dimension.
 
-A recorded list often has one index, or one for each of the first dimensions. Indices that are apart move the dimensions
-of the result to its front, those of several shapes are broadcast, a mask takes as many dimensions as it has, and each
-may be on the host.
+The lists differ in the dimensions that have an index, and in the shapes of the indices. A recorded list often has one
+index, or one for each of the first dimensions. Indices of dimensions that are not adjacent move the indexed dimensions
+to the front of the result, indices of different shapes are broadcast, a mask takes as many dimensions as it has, and
+each index may be on the host.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from conformance.torch_versions import schema_of
 
 AXIS = "variants"
 
-_OTHERS = 3  # one list in so many is tried with the samples of other bases than the first
-# The indexed tensor. No size is that of another dimension, and each has room for the elements of an index.
+_OTHERS = 3  # one list in this many is tried with the samples of other bases than the first
+# The shape of the indexed tensor. No two sizes are equal, and each is at least the number of elements of its indices.
 SHAPE = (7, 9, 6, 8)
-# One in which a mask fits other dimensions than those that it is for.
+# A shape in which a mask also fits other dimensions than its own.
 EQUAL = (6, 6, 6)
 
 
@@ -67,7 +68,7 @@ MASKS_OF_EQUAL: Mapping[str, tuple[Index, ...]] = {
     "mask_of_two_equal": (Mask(EQUAL[:2]),),
 }
 
-# Lists that are tried with all indices on the host and, if there are several, with the last one alone.
+# Lists that are tried with all indices on the host and, if there are several, with only the last one there.
 ON_HOST = ("second", "apart_behind", "crossed", "mask_of_two")
 
 
@@ -123,7 +124,7 @@ def _with_indices_on_host(sample: Sample, argument: str, which: slice) -> list[T
 def _flagged(
     sample: Sample, schema: Any, flags: Sequence[Any], values: Sequence[bool]
 ) -> Iterator[tuple[list[str], Sample]]:
-    """Yield the sample with each flag and each of its values, with the name of that; as it is without a flag."""
+    """Yield the sample with each value of each flag, and the name of this value; unchanged if there is no flag."""
     if not flags:
         yield [], sample
     for formal in flags:
@@ -133,12 +134,12 @@ def _flagged(
 
 
 def _shape_of_read(of: tuple[int, ...], indices: Sequence[Index]) -> tuple[int, ...]:
-    # Brackets would take an index without dimensions for a number.
+    # ``[]`` in Python would take an index without dimensions for a number.
     return tuple(torch.ops.aten.index.Tensor(torch.empty(of), [_stand_in(index) for index in indices]).shape)
 
 
 def _shapes_of_values(shape: tuple[int, ...], turn: int) -> list[tuple[list[str], tuple[int, ...]]]:
-    """Return shapes of what is written where this shape is read, with their names: that shape, and one to broadcast."""
+    """Return shapes of the values to write, with their names: ``shape``, and a shape that broadcasts to it."""
     broadcast = ((), shape[-1:], (1,) * len(shape))[turn % 3]
     return [([], shape), *([(["broadcast"], broadcast)] if broadcast != shape else [])]
 
@@ -171,7 +172,8 @@ def _indexed(
             return None
         if isinstance(wanted, Mask):
             return added(replace(index, name=name, shape=wanted.shape, dtype="bool", fill="hard/0", source=index.numel))
-        # Each element is named once: in what order equal indices are written is not defined. Some count from the end.
+        # Each element is named once, since the order of writes at equal indices is undefined. Some indices count from
+        # the end.
         fill = f"around/{_size(of, indices, position)}"
         return added(replace(index, name=name, shape=wanted, fill=fill, source=index.numel))
 

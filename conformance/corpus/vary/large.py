@@ -1,7 +1,7 @@
 """Samples with another argument and a large size at once.
 
-A flag, a dimension or a dtype may select another loop of a kernel. That the loop goes wrong past a tile or a block is
-seen in large calls with this argument alone. So a few values of each argument are tried, each with one or two sizes.
+A flag, a dimension or a dtype may select another loop of a kernel. Only a large call with this argument shows that this
+loop goes wrong past a tile or a block. So a few values of each argument are tried, each with one or two large sizes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from conformance.torch_versions import schema_of
 SIZES = (1031, 4099, 65537)
 _MOST = 14  # forms of a source
 _OF_ONE = 3  # values of an argument
-_DIMS = 4  # of these, dimensions
+_DIMS = 4  # values of an argument that names dimensions
 _HALVES = ("bfloat16", "float16")
-_EXTREMES = ("_largest", "_tenth")  # numbers in the names of operands that are tried for what they are
+_EXTREMES = ("_largest", "_tenth")  # ends of the names of operands that are tried for their numbers
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -50,7 +50,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _half(source: Sample, chosen: tuple[str, ...], turn: int, overload: Overload) -> tuple[str, ...]:
-    """Return a half dtype besides those chosen, in turns: sums and counts of many elements need a wider one."""
+    """Return a half dtype that is not chosen yet, in turns: sums and counts of many elements need a wider dtype."""
     halves = [d for d in _HALVES if d in source.dtypes]
     wanted = halves and chosen and not set(halves) & set(chosen) and "pointwise" not in overload.tags
     return (halves[turn % len(halves)],) if wanted else ()
@@ -59,7 +59,7 @@ def _half(source: Sample, chosen: tuple[str, ...], turn: int, overload: Overload
 def forms(source: Sample, schema: Any, *, pointwise: bool) -> list[Form]:
     """Return the calls with another argument: a few values of each, and each kind of other operand.
 
-    A call that converts, converts to every dtype: its loops are by the sizes of two elements.
+    A converting call is tried with every target dtype, because its loops depend on the sizes of both elements.
     """
     known = facts(source.overload)
     fixed = known.fixed
@@ -76,7 +76,7 @@ def forms(source: Sample, schema: Any, *, pointwise: bool) -> list[Form]:
 
 
 def _values(source: Sample, schema: Any) -> Iterator[Other]:
-    """Yield a few other values of each argument that is no tensor. Dimensions are counted from the front."""
+    """Yield a few other values of each non-tensor argument. Dimensions are counted from the front."""
     by_formal: dict[str, list[Other]] = {}
     for other in others(source, schema, pointwise=False):
         if not (other.is_dim and isinstance(other.value, int) and other.value < 0):

@@ -1,7 +1,7 @@
 """Samples larger than all others, for native kernels: a long dimension beside whole tiles, and millions of elements.
 
-A size past 4,096 has only sizes of 2 beside it elsewhere, and no other sample has more than 400,000 elements. Of the
-long dimensions, those that are summed over are never left out.
+In other samples, a size past 4,096 is combined only with sizes of at most 2, and there are at most 400,000 elements.
+Dimensions that are summed over are always among the long ones.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ LONG, TILE = 33_001, 17
 _MOST_LONG = 1_700_000  # elements: those of both factors of a matrix product, or of three arguments of one size
 _GROUPS = 3
 _HALVES = ("bfloat16", "float16")
-# Elements of the largest argument: several rounds of a kernel whose blocks stay; where that takes too long, past 2**20.
+# Elements of the largest argument: several rounds of a kernel with persistent blocks; if that takes too long, more than
+# 2**20.
 MANY, FEWER = 3_100_003, 1_100_003
 MOST_ELEMENTS = 7_000_000  # of all arguments
 _SECONDS = 0.05
-_PART = 8  # a call with so many times fewer elements is tried first, as one that takes too long kills a trial
+_PART = 8  # a call with this many times fewer elements comes first: a call that takes too long kills a trial
 _BESIDE = (33, 3)  # the other sizes of a sample of many elements, the first with which CPU is fast enough
-_SOURCES = 2  # samples that are varied; more are tried where nothing comes of these
+_SOURCES = 2  # samples to vary; more are tried if these give none
 _MOST_SOURCES = 5
 
 
@@ -59,9 +60,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _varied(samples: Sequence[Sample], values: HasValues, *, pointwise: bool) -> list[Sample]:
-    """Return the samples to vary: the first one, that with the most sizes, and some for where these give none.
+    """Return the samples to vary: the first one, the one with the most sizes, and more in case these give none.
 
-    Of pointwise ops, that with the most tensors of one shape is before these.
+    For a pointwise op, the sample with the most tensors of one shape precedes these.
     """
     first = sources(samples, values)[:1]
     alike = [s for s in samples if usable(s) and first and s.base == first[0].base]
@@ -70,12 +71,12 @@ def _varied(samples: Sequence[Sample], values: HasValues, *, pointwise: bool) ->
 
 
 def _of_many_sizes(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the sample with the most different sizes, of which few change together only because they are equal."""
+    """Return the sample with the most different sizes. Few of these change together only because they are equal."""
     return sorted(samples, key=lambda s: (-len({n for _, n in extents(s) if n > 1}), s.name))[:1]
 
 
 def _of_one_shape(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the sample with the most tensors of one shape: kernels have a loop of their own for these."""
+    """Return the sample with the most tensors of one shape: kernels have a separate loop for these."""
 
     def key(sample: Sample) -> tuple[int, int, str]:
         shapes = [s.shape for s in sample.tensors if s.numel > 1]
@@ -91,9 +92,10 @@ def _half(source: Sample, first: str) -> tuple[str, ...]:
 
 
 def _all_long(maker: Maker, source: Sample, groups: Sequence[Group], dtypes: tuple[str, ...]) -> Iterator[Sample]:
-    """Yield the sample with each of the first groups long, and with each that is summed over.
+    """Yield the sample with each of the first groups long, and with each group long that is summed over.
 
-    A kernel sums in a loop inside of a tile: where not all other groups can be tiles, all but one are beside a sum.
+    A kernel sums in a loop inside a tile. If not all other groups can be tiles beside a long sum, all but one are
+    tiles.
     """
     for at, group in enumerate(groups):
         summed = maker.is_summed(source, group, dtypes[0])
@@ -120,9 +122,9 @@ def _long(
     name: str,
     dtypes: tuple[str, ...],
 ) -> Iterator[Sample]:
-    """Yield the sample with one long group, beside the first sizes that CPU takes.
+    """Yield the sample with one long group, beside the first other sizes that CPU accepts.
 
-    ``beside``: the most of each of the other sizes, and the groups that are tiles.
+    ``beside``: the largest size of each other group, and the groups that are tiles instead.
     """
     for most, tiled in beside:
         change: dict[Place, int] = {p: TILE if g in tiled else min(g.size, most) for g in others for p in g.places}
@@ -152,10 +154,10 @@ def _many(trials: Trials, values: HasValues, source: Sample, groups: Sequence[Gr
 
 
 def _for_many(source: Sample, group: Group, beside: dict[Place, int], most: int) -> int:
-    """Return the odd size of a group with which the largest argument has so many elements; 0 if none has it.
+    """Return the odd size of a group with which the largest argument has ``most`` elements; 0 if none does.
 
-    An argument may have several dimensions of that size. All arguments together have no more than
-    :data:`MOST_ELEMENTS`. Without arguments that have elements, the size of the result is one of the numbers.
+    An argument may have several dimensions of this size. All arguments together have at most :data:`MOST_ELEMENTS`. If
+    no tensor has dimensions, the size of the result is one of the numbers.
     """
     if not any(extents(source)):
         return most

@@ -15,14 +15,14 @@ _INDEXED = 6, 5  # a rank, and the length of lists that have an element for each
 
 
 def longer_or_deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with longer lists, with more dimensions, and with both. Its tensors have no fill that fits."""
+    """Yield the sample with longer lists, with more dimensions, and with both. Its tensors need new fills."""
     yield from longer(source)
     yield from _deeper(source)
     yield from _longer_and_deeper(source)
 
 
 def longer(source: Sample, wanted: Sequence[int] = LENGTHS) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with longer lists of tensors, and of whatever else has a list as long as theirs."""
+    """Yield the sample with longer lists of tensors. Other lists of the same length become longer too."""
     lists = [a for a in (*source.args, *(a for _, a in source.kwargs)) if _is_tensors(a)]
     lengths = {len(a) for a in lists if isinstance(a, tuple)}
     if len(lengths) != 1:
@@ -61,13 +61,13 @@ def _renamed(arg: Arg, i: int) -> Arg:
 
 
 def _deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with more dimensions in front of those of its tensors of the highest rank."""
+    """Yield the sample with more dimensions in front, in its tensors of the highest rank."""
     for wanted in RANKS:
         yield from ((sample, f"rank={wanted}") for sample in deeper(source, wanted, (2, 1, 3, 1, 2, 1, 1, 2, 1)))
 
 
 def deeper(source: Sample, wanted: int, front: tuple[int, ...]) -> Iterator[Sample]:
-    """Yield the sample with ``wanted`` dimensions, the first of ``front`` in front; none if it has as many or none."""
+    """Yield the sample with ``wanted`` dimensions, by the first sizes of ``front``; none if it has as many, or 0."""
     rank = max((len(s.shape) for s in source.tensors if s.pool), default=0)
     if 0 < rank < wanted:
         yield _with_front(source, rank, front[: wanted - rank])
@@ -79,9 +79,9 @@ def _with_front(source: Sample, rank: int, front: tuple[int, ...]) -> Sample:
 
 
 def _longer_and_deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with a longer list of tensors, such as indices, of which each needs a dimension of another one.
+    """Yield the sample with a longer list of tensors, each of which needs a dimension, such as a list of indices.
 
-    The dimensions in front are as large as the largest, so that an index of any is an index of all.
+    Each dimension in front is as large as the largest one, so that an index of one dimension is valid in all.
     """
     wanted, length = _INDEXED
     shapes = [s.shape for s in source.tensors if s.pool and s.shape]

@@ -1,7 +1,7 @@
 """Samples in which every other image of a batch, or row of a matrix, is thousands of times larger than the rest.
 
-Recorded images are alike. A kernel that scales all of a batch by its largest element, as one does that computes in
-integers with one exponent, loses the small images beside the large ones.
+Recorded images have similar magnitudes. A kernel that scales a whole batch by its largest element, for example to
+compute in integers with one exponent, loses the small images.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _TENSORS = 2  # of a sample, one after the other
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples with images of several magnitudes.
 
-    There are none of an op that is pointwise, moves values as they are, draws, or is composite on every device; nor of
-    one whose CPU kernel may leave a strided argument, which these samples are called with too.
+    There are none for an op that is pointwise, exact, random, or composite on every device. There are none either for
+    an op whose CPU kernel may leave a strided argument, since these samples also run with strided arguments.
     """
     known = facts(overload.name)
     if overload.is_composite_implicit or "pointwise" in overload.tags:
         return
     if known.random or known.tolerance.exact or known.overruns:
         return
-    rank = 3 if known.tolerance.normwise else 2  # of a matrix that is solved, rows are no images: it would be singular
+    rank = 3 if known.tolerance.normwise else 2  # a matrix to solve would be singular with scaled rows
     maker = Maker(trials, values)
     floating = [s for s in samples if usable(s) and s.base == _BASE and _of_images(s, rank)]
     for source in sources(floating, values):
@@ -47,7 +47,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _of_images(sample: Sample, rank: int) -> list[TensorSlot]:
-    """Return the tensors of floats that may take any values and have several images; none of a list."""
+    """Return the float tensors that may take any values and have several images; none in a list."""
     fixed = facts(sample.overload).fixed
     free = [s for s in sample.tensors if s.pool and s.dtype is None and s.name == s.argument not in fixed]
     return [s for s in free if not s.same_as and len(s.shape) >= rank and s.shape[0] > 1 and s.numel]

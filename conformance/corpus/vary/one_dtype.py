@@ -1,7 +1,7 @@
-"""Samples in which the values that an op moves have another dtype than their target, if CPU refuses each other dtype.
+"""Samples in which the values that an op moves have another dtype than their target, if CPU refuses all other dtypes.
 
-An op that moves values either converts them, or requires one dtype of every device. An op that computes is not tried:
-CPU may lack a loop for two dtypes that another device has.
+An op that moves values either converts them, or requires one dtype on every device. An op that computes is not tried:
+another device may have a loop for two dtypes that CPU lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conformance.corpus.vary.variants import Maker
 from conformance.inventory import Overload
 from conformance.ops import facts
 
-# Families of ops that move values, also if they add up those that are moved to one element.
+# Families of ops that move values, even if they add up values that are moved to the same element.
 _MOVING = ("indexing", "scatter_gather")
 
 

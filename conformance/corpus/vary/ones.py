@@ -1,6 +1,6 @@
-"""Samples with a dimension of one element and a flag, a word or a mode that is not what it was.
+"""Samples with a dimension of one element, and with a changed flag, word or mode.
 
-A formula may divide by a size less one, as that of ``align_corners`` does, or by a degree of freedom.
+A formula may divide by a size minus one, as the formula of ``align_corners`` does, or by a degree of freedom.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIZES = 4  # groups of sizes of a source
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload in which one size is 1 and one flag, word or mode is not what it was."""
+    """Yield samples of an overload in which one size is 1 and one flag, word or mode is changed."""
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))

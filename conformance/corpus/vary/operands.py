@@ -1,4 +1,4 @@
-"""Tensors of a sample in other dtypes, of fewer dimensions, or on the host. None is tried here."""
+"""Samples with a tensor in another dtype, of fewer dimensions, or on the host. They are not tried here."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from conformance.torch_versions import is_composed
 
 # Dtypes that an operand may have beside the cell's, one of each class.
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
-# In the names of operands without the first dimensions, without any, and without any on the host.
+# Parts of the names of operands: without the first dimensions, without any, and without any on the host.
 ROW, SCALAR, HOST = "=row_", "=scalar", "=host_scalar"
-BYTES = "=bytes"  # in the name of a mask of bytes that are not 0 and 1 alone
+BYTES = "=bytes"  # in the name of a mask with other bytes than 0 and 1
 _OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
-# Dtypes that an index or a mask may have, or is refused in.
+# Other dtypes for an index or a mask, in which an op may take or refuse it.
 _INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
 _HALVES = ("bfloat16", "float16")
 # Dtypes that every dtype is converted to.
@@ -26,15 +26,15 @@ _CONVERTED = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
     "complex128", "float8_e4m3fn", "float8_e5m2",
 )  # fmt: skip
-# Arguments of ops that are not pointwise, or have three operands, which torch's kernels bring to the device if they are
-# a number on the host.
+# Arguments that torch's kernels copy to the device if they are a number on the host. Their ops are not pointwise, or
+# have three operands.
 _BROUGHT = {
     "index_put": ("values",), "_index_put_impl": ("values",), "_unsafe_index_put": ("values",),
     "index_fill": ("value",), "masked_fill": ("value",), "fill": ("value",), "where": ("condition", "self", "other"),
 }  # fmt: skip
 
 
-Form = tuple[str, Sample]  # what a tensor of the sample is, and the sample
+Form = tuple[str, Sample]  # the name of the changed tensor and its form, and the sample
 
 
 def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
@@ -141,7 +141,7 @@ def _in_dtypes(source: Sample, slots: Sequence[TensorSlot]) -> Iterator[Form]:
 
 
 def _in_dtype(slot: TensorSlot, dtype: str, base: str) -> TensorSlot:
-    """Return an operand in another dtype; floats beside integers are no whole numbers."""
+    """Return an operand in another dtype. Floats beside integers are not whole numbers."""
     if base == "int64" and kind_of(dtype) == "float":
         return replace(slot, dtype=dtype, fill="halves", source=slot.numel)
     return replace(slot, dtype=dtype)

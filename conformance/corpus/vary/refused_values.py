@@ -13,35 +13,36 @@ from conformance.corpus.vary import arguments
 from conformance.corpus.vary.filling import AXIS, Filling, slots_of, with_fills
 from conformance.ops import facts
 
-# Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
+# Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and NaN.
 _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
-# Arguments that are indices or counts by their names, and more values of those: the first one below 0, which a kernel
-# may count from the end, also alone behind good ones, and one beyond all sizes.
+# Names of arguments that are indices or counts, and more values for these: -1, which a kernel may count from the end,
+# in all elements or only in the last one, and a number beyond all sizes.
 _INDICES = ("index", "indices", "target", "repeats")
 _REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
-_COUNTED_FROM_END = ("all/-1", "last/-1")  # taken by ops that count such an index from the end
-# Those that are tried where a dimension is long: a kernel may check indices in a loop of its own only if they are many,
-# or if there are few to index.
+_COUNTED_FROM_END = ("all/-1", "last/-1")  # accepted by ops that count a negative index from the end
+# Values to try with a long dimension: a kernel may check indices in a separate loop only if there are many of them, or
+# if they index few elements.
 _REFUSED_IN_LONG = ("last/70001", "last/-1")
 _LENGTH = 1031
 _BEYOND_16_BITS = 65_603
-_WRITTEN = "value"  # CPU refuses a number that float16 does not hold, or writes infinity, as the op has it
+_WRITTEN = "value"  # depending on the op, CPU refuses a number beyond float16, or writes infinity
 
 
 class Refused:
-    """The samples that have the call of one sample with values that CPU refuses."""
+    """The samples that make the call of one sample with values that CPU refuses."""
 
     def __init__(self, filling: Filling) -> None:
         self.refuses_negative = False  # whether CPU refuses an index below 0, once the samples are made
-        self.from_end: list[Sample] = []  # those with such an index that CPU takes
+        self.from_end: list[Sample] = []  # samples with a negative index that CPU accepts
         self._of = filling
         self._source = filling.source
 
     def samples(self) -> Iterator[Sample]:
         """Yield samples that CPU refuses for the values of one argument, such as an index out of bounds.
 
-        An optional argument may be checked against the values first. So they must be refused without it, too. Arguments
-        of random ops keep their values for the sake of what is drawn, which nothing is of a call that is refused.
+        An optional argument may be checked against the values first, so CPU must also refuse the values without it. The
+        fixed arguments of a random op are tried too: they are fixed because of the draws, and a refused call draws
+        nothing.
         """
         kept = () if facts(self._source.overload).random else self._of.fixed
         others = arguments.others(self._source, self._of.schema, pointwise=False)
@@ -69,7 +70,7 @@ class Refused:
                     yield from self._refused_in(form, slot, value)
 
     def _refused_in(self, forms: dict[str, Sample], slot: TensorSlot, value: str) -> list[Sample]:
-        """Return a sample of each form of the call with a value in an argument; none if CPU takes it in one form."""
+        """Return a sample of each form of the call with a value in an argument; none if CPU accepts it in a form."""
         found = []
         for more, source in forms.items():
             index = next((s.index for s in source.tensors if s.name == slot.name), None)

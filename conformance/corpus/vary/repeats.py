@@ -1,8 +1,8 @@
-"""Samples of calls that add up what they write, with indices that name one element many times.
+"""Samples of calls that add up their writes, with indices that name one element many times.
 
-Where either of two writes to an element may win, generated indices are distinct. With ``accumulate`` or ``reduce``, and
-in ops that always add up, every write counts: a kernel that sorts the indices has segments longer than a block, and one
-that adds by atomic operations has many of them at one address.
+If either of two writes to an element may win, generated indices are distinct. With ``accumulate`` or ``reduce``, and in
+ops that always add up, every write counts. Then a kernel that sorts the indices has segments longer than a block, and a
+kernel that uses atomic additions has many of them at one address.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from conformance.torch_versions import schema_of
 
 AXIS = "sizes"
 
-# Indices past a block, and past 65,535 of them.
+# Numbers of indices: past a block, and past 65,535.
 SIZES = (1031, 65537)
-# All name one element, a few elements in turns by chance, and a few of them one after the other.
+# Indices that all name one element, one of three elements at random, and each of three elements in a run.
 FILLS = ("below/1", "below/3", "runs/3")
 _GROUPS = 2  # of sizes of one source
-_VALUES = ("source", "src", "values")  # arguments with what is written at the indices
-# What decides whether a product is finite is the order of its factors.
+_VALUES = ("source", "src", "values")  # names of the arguments whose values are written at the indices
+# The order of the factors decides whether a product is finite.
 _PRODUCTS = ("prod", "multiply")
 _REDUCTIONS = ("sum", "add", "mean", "amax", "amin")
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload that adds up, or may do so, what it writes at indices."""
+    """Yield samples of an overload that adds up, or can add up, its writes at indices."""
     schema = schema_of(call_of(overload.name))
     if overload.is_composite_implicit or not any(a.name in _VALUES for a in schema.arguments):
         return
@@ -55,7 +55,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _adding(sample: Sample, schema: Any) -> list[Sample]:
-    """Return the sample if it adds up, else with its flag turned; none if a write may win over another one."""
+    """Return the sample if it adds up, or the sample with its flag set; none if one write may win over another."""
     given = by_name(sample, schema)
     if given.get("reduce") in _PRODUCTS:
         return []
@@ -67,7 +67,7 @@ def _adding(sample: Sample, schema: Any) -> list[Sample]:
 
 
 def _reductions(source: Sample, schema: Any) -> Iterator[Sample]:
-    """Yield the sample with the other reductions whose results do not depend on the order of what is reduced."""
+    """Yield the sample with the other reductions whose results do not depend on the order of the elements."""
     given = by_name(source, schema).get("reduce")
     for formal in schema.arguments if isinstance(given, str) else ():
         for word in _REDUCTIONS if formal.name == "reduce" else ():
@@ -77,13 +77,13 @@ def _reductions(source: Sample, schema: Any) -> Iterator[Sample]:
 
 
 def _of_index(source: Sample, group: Group) -> bool:
-    """Whether a group of sizes has one of an index that is read."""
+    """Return whether a group of sizes has a size of an index that is only read."""
     read = {s.index for s in source.tensors if indexes(s) and not s.written}
     return any(isinstance(p, Extent) and p.slot in read for p in group.places)
 
 
 def _repeated(maker: Maker, source: Sample, what: tuple[Group, int, str], dtypes: tuple[str, ...]) -> Iterator[Sample]:
-    """Yield the sample with longer indices of this fill. Few sizes beside it become small."""
+    """Yield the sample with more indices, filled by a fill. If it does not run, the other sizes become small."""
     group, size, fill = what
     changes = (dict.fromkeys(group.places, size), _beside(source, group) | dict.fromkeys(group.places, size))
     name = f"{label(source, group.places)}={size}.{fill.replace('/', '')}"

@@ -1,8 +1,8 @@
-"""Samples of long rows in which nearly all elements are equal, or which lie far from zero.
+"""Samples of long rows in which nearly all elements are equal, or are far from zero.
 
-What a kernel looks for in a row of drawn values is near its front. In a row of padding, such as that of a mask, it is
-behind the first block, which holds nothing but padding. The deviations in a row that lies far from zero are lost where
-its mean, or the sum of its squares, is rounded.
+In a row of drawn values, the element that a kernel searches for is near the front. In a row of padding, such as a row
+of a mask, it is after the first block, which has only padding. In a row far from zero, the deviations are lost if its
+mean, or the sum of its squares, is rounded.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LENGTH = 1031
 PADDING = {"float32": ("0", "-inf"), "int64": ("0",), "complex64": ("0",), "bool": ("0", "1")}
 _GROUPS = 3  # of sizes of one source
 _HALVES = ("bfloat16", "float16")
-# Nothing wider tells how far CPU's own sum of many equal terms is off.
+# There is no wider dtype to measure the error of CPU's own sum of many equal terms.
 _WIDEST = ("float64", "complex128")
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload with long rows of such values in the first argument."""
+    """Yield samples of an overload with long rows of padding, or of values far from zero, in the first argument."""
     if overload.is_composite_implicit or "pointwise" in overload.tags:
         return
     known = facts(overload.name)

@@ -1,7 +1,7 @@
-"""Samples of other sizes. Which sizes of a sample are free is found by trying them on CPU.
+"""Samples of other sizes. Trials on CPU find the sizes of a sample that can change.
 
-The extents of a sample that must agree are equal, so only sizes equal to a given one are tried together with it.
-Integers among the arguments take part (``normalized_shape``, ``split_sizes``).
+The extents of a sample that must agree are equal, so a size is only tried together with equal sizes. Integers among the
+arguments take part (``normalized_shape``, ``split_sizes``).
 """
 
 from __future__ import annotations
@@ -33,27 +33,29 @@ from conformance.torch_versions import schema_of
 
 AXIS = "sizes"
 
-# None, one, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes them all.
+# No element, one, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes all
+# of these.
 ALWAYS = (0, 1, 33, 1024, 1025, 4097, 65537)
-# Those of complex samples, and of bools beside others, which mostly share their loops with those.
+# The sizes of complex samples, and of bool samples beside others, with which they mostly share their loops.
 OF_COMPLEX = (33, 1025, 65537)
 OF_BOOLS = (33, 1025, 4097, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
 )  # fmt: skip
-# Several dimensions at once, last of equal sizes, also past a tile: what belongs to one cannot be told by its size.
+# Sizes of several dimensions at once. The last ones are equal, also past a tile, so that no kernel can tell the
+# dimensions apart by their sizes.
 TOGETHER = (
     (67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 523, 1, 1, 1), (7, 7, 7, 7, 7),
     (37, 37, 37, 7, 7),
 )  # fmt: skip
-# Orders of the values of the largest sample, by which what is searched for lies at its end.
+# Orders of the values of the largest sample, which put a searched value at its end.
 ORDERS = ("ascending", "descending")
-LARGE = 4000  # beside a size above, the other free sizes are 2
+LARGE = 4000  # beside a size above this one, the other free sizes are at most 2
 HALVES = ("bfloat16", "float16")
 _MOST_CANDIDATES = 16
-# A trial resizes n to 2 * n + 5, which is odd and larger; or to n + 1, where another size is a limit, as that of a
-# tensor of whose elements an index may name none twice.
+# A trial resizes n to 2 * n + 5, which is odd and larger, or to n + 1 if another size is a limit. For example, an index
+# that may name no element twice is limited by the size of the indexed tensor.
 _PROBES = (2, 5), (1, 1)
 GROUPS = {"float32": 5, "int64": 3, "complex64": 2, "bool": 2}  # of sizes of one source
 
@@ -79,7 +81,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 class Maker:
-    """Makes samples of other sizes from one sample after the other."""
+    """A maker of samples of other sizes, from one sample at a time."""
 
     def __init__(self, trials: Trials, values: HasValues, *, pointwise: bool = False, repeats: bool = False) -> None:
         self._trials = trials
@@ -88,7 +90,7 @@ class Maker:
         self._repeats = repeats  # indices may name an element twice, also where either write may win
 
     def of(self, source: Sample, always: Sequence[int] = ALWAYS) -> Iterator[Sample]:
-        """Yield samples of other sizes than those of ``source``; each of its groups takes those of ``always``."""
+        """Yield the sample in other sizes than its own. Each of its groups takes the sizes of ``always``."""
         turns = Turns(source)
         groups = self.groups(source, turns.first)
         for group in groups[: GROUPS[source.base]]:
@@ -119,7 +121,7 @@ class Maker:
     def _beside_one(
         self, source: Sample, group: Group, groups: Sequence[Group], n: int, dtypes: tuple[str, ...]
     ) -> Iterator[Sample]:
-        """Yield the sample with a long sum beside one size of 1, where beside sizes of 2 it has too many elements."""
+        """Yield the sample with a long sum and a size of 1, for a sample that is too large with sizes of 2."""
         for one in (g for g in groups if g != group):
             change: dict[Place, int] = {p: min(g.size, 2) for g in groups for p in g.places}
             change |= dict.fromkeys(one.places, 1) | dict.fromkeys(group.places, n)
@@ -131,10 +133,10 @@ class Maker:
     def _alone(
         self, source: Sample, group: Group, beside: dict[Place, int], n: int, dtypes: tuple[str, ...]
     ) -> Iterator[Sample]:
-        """Yield samples in which the length of an index has changed alone.
+        """Yield samples in which only the length of an index changes.
 
-        Sizes that are equal by chance change together, and may be too large together. Not every CPU kernel checks that
-        the sizes of other arguments agree.
+        Sizes that are equal by chance change together, and may be too large together. No other size changes alone,
+        because not every CPU kernel checks that the sizes of other arguments agree.
         """
         read = {s.index for s in source.tensors if indexes(s) and not s.written}
         indices = [p for p in group.places if isinstance(p, Extent) and p.slot in read]
@@ -145,7 +147,7 @@ class Maker:
             yield from next(filter(None, every), [])
 
     def groups(self, source: Sample, dtype: str) -> list[Group]:
-        """Return the sizes of a sample that can change, each with those that change with it."""
+        """Return the groups of sizes of a sample that can change. The sizes of a group change together."""
         found: list[Group] = []
         taken: set[Place] = set()
         sizes = [(place, n) for place, n in places(source) if not _is_fixed(source, place)]
@@ -163,7 +165,7 @@ class Maker:
         return any(self._ran(source, dict.fromkeys(together, size), dtype) is not None for size in sizes)
 
     def is_summed(self, source: Sample, group: Group, dtype: str) -> bool:
-        """Return whether a size can grow and no result grows with it, such as the depth of a product."""
+        """Return whether a size can grow without any result growing, such as the depth of a product."""
         before = self._trials.run(source, dtype)
         sizes = (factor * group.size + more for factor, more in _PROBES)
         grown = (self._ran(source, dict.fromkeys(group.places, n), dtype) for n in sizes)
@@ -177,13 +179,13 @@ class Maker:
     def made_of(
         self, source: Sample, change: dict[Place, int], fill: tuple[int, str], dtypes: tuple[str, ...]
     ) -> Iterator[Sample]:
-        """Yield the sample with other sizes and with a fill in the slot of an index, if it runs on CPU."""
+        """Yield the sample with other sizes and with a fill in one slot, by its index, if it runs on CPU."""
         yield from self.made_with(source, change, dict([fill]), fill[1], dtypes)
 
     def made_with(
         self, source: Sample, change: dict[Place, int], fills: Mapping[int, str], name: str, dtypes: tuple[str, ...]
     ) -> Iterator[Sample]:
-        """Yield the sample with other sizes and with fills in the slots of these indices, if it runs on CPU."""
+        """Yield the sample with other sizes and with ``fills``, by the index of a slot, if it runs on CPU."""
         for sample in self._filled(source, change):
             slots = [
                 replace(s, fill=fills[s.index], source=s.source or s.numel) if s.index in fills else s
@@ -198,17 +200,17 @@ class Maker:
         return filled(source, resized(source, change), change, self._values, repeats=self._repeats)
 
     def called(self, source: Sample, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str) -> Iterator[Sample]:
-        """Yield the sample, if it runs on CPU, with values as in ``source`` for the tensors that have no fill."""
+        """Yield the sample, if it runs on CPU. The tensors that have no fill get values as in ``source``."""
         slots = [s if s.fill else refilled(source, s, self._values, 0) for s in sample.tensors]
         for made in self._tried([with_tensors(sample, slots)], name, dtypes):
             yield replace(made, axis=axis)
 
     def stored(self, sample: Sample, name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
-        """Yield the sample, whose values are those that are stored, if it runs on CPU."""
+        """Yield the sample with its stored values, if it runs on CPU."""
         yield from self._tried([sample], name, dtypes)
 
     def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
-        """Yield the sample with the values of its first argument in order. That moves floats: not whole ones."""
+        """Yield the sample with the values of its first argument in order, unless whole floats would be moved."""
         for slot in sample.tensors[:1]:
             exact = kind_of(slot.dtype or sample.base) in ("int", "bool")
             movable = slot.fill == "jitter" or (slot.fill == "choose" and exact)
@@ -223,7 +225,7 @@ class Maker:
             yield from self._tried([with_tensors(sample, slots)], "int32", dtypes)
 
     def _tried(self, candidates: Iterable[Sample], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
-        """Yield the first candidate that runs in the first dtype, with that and the first others in which it runs."""
+        """Yield the first candidate that runs in the first dtype, in this dtype and a few others in which it runs."""
         for sample in candidates:
             if ran := self._trials.run(sample, dtypes[0]):
                 others = (d for d in dtypes[1:] if self._trials.run(ran.sample, d))
@@ -239,7 +241,7 @@ class Maker:
 
 
 def _halves_first(dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the dtypes with the halves before others but the first: a long sum shows whether it is rounded before."""
+    """Return the dtypes with the half dtypes next to the first: a long sum shows whether partial sums are rounded."""
     return (dtypes[0], *sorted(dtypes[1:], key=lambda d: d not in HALVES))
 
 
@@ -247,7 +249,7 @@ def _candidates(place: Place, others: Sequence[Place]) -> Iterator[tuple[Place, 
     """Yield the places that may have to change together, in the order in which to try them.
 
     Not every CPU kernel checks that sizes agree. So a size changes together with equal sizes of as many other tensors
-    as can be, one of each, and alone only where no other tensor has an equal one.
+    as possible, one size of each. It changes alone only if no other tensor has an equal size.
     """
     if not isinstance(place, Extent):
         yield (place,)
@@ -277,7 +279,7 @@ def _sizes(name: str, size: int, always: Iterable[int]) -> list[int]:
 
 
 def _is_fixed(source: Sample, place: Place) -> bool:
-    """Whether a place is an integer of an argument that keeps its values, such as an end of ``logspace``."""
+    """Return whether a place is an integer of an argument that keeps its values, such as an end of ``logspace``."""
     fixed = ops.facts(source.overload).fixed
     if not fixed or isinstance(place, Extent):
         return False

@@ -1,4 +1,4 @@
-"""Which of an overload's recorded samples others are made of, and in which dtypes these run."""
+"""Selection of the recorded samples from which others are made, and of the dtypes in which those run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.corpus.model import Sample
 
 SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
 OF_OTHER_RANKS = 3  # samples that are varied a little, because of the ranks of their arguments
-# A sample of another size runs in the first dtype, and in so many others. The sizes of a group take the others in
+# A sample of another size runs in the first dtype, and in this many others. The sizes of a group take the others in
 # turns, the largest first, so that each dtype has large sizes.
 OTHER_DTYPES = 2
 
@@ -46,25 +46,25 @@ def sources_of_other_ranks(samples: Sequence[Sample], values: HasValues) -> list
 
 
 def with_bools(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
-    """Return the samples to vary, with those of bools also beside others: a kernel may read bools in words."""
+    """Return the samples to vary, and bool samples even if there are others: a kernel may read bools in words."""
     bools = sources([s for s in samples if s.base == "bool"], values)
     return list({s.name: s for s in (*sources(samples, values), *bools)}.values())
 
 
 def usable(sample: Sample) -> bool:
-    """Whether a sample is one to generate others from."""
+    """Return whether other samples can be generated from a sample."""
     return not sample.raises and not sample.axis
 
 
 def _is_alike(sample: Sample, values: HasValues) -> bool:
-    """Whether each argument of more than one element has equal ones, such as the counts of a mask."""
+    """Return whether each argument of several elements has only equal elements, such as the counts of a mask."""
     slots = [s for s in sample.tensors if s.pool and s.numel > 1 and s.dtype is None and not s.same_as]
     flat = (values.value(s, sample.base).view(-1) for s in slots)
     return bool(slots) and all(bool((v == v[0]).all()) for v in flat)
 
 
 def _plainness(sample: Sample, values: HasValues) -> tuple[bool, bool, bool, int, str]:
-    """A key that puts samples with empty or one-element tensors last, before them those with equal values or dtypes."""
+    """Return a sort key that puts samples with empty tensors last, then those of single elements or equal values."""
     sizes = [s.numel for s in sample.tensors if s.pool]
     other = sum(bool(s.pool) and (s.dtype is not None or bool(s.same_as)) for s in sample.tensors)
     return (0 in sizes, bool(sizes) and max(sizes) < 2, _is_alike(sample, values), other, sample.name)
@@ -80,7 +80,7 @@ def _signature(sample: Sample) -> object:
 
 
 class Turns:
-    """The dtypes of the samples that are made from one: always the first, and the others in turns."""
+    """The dtypes of the samples that are made from one sample: always the first, and the others in turns."""
 
     def __init__(self, source: Sample) -> None:
         self.first = source.base if source.base in source.dtypes else source.dtypes[0]
@@ -99,7 +99,7 @@ class Turns:
             yield sample
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the first dtype, and another one: that with which the varied part's name ends, or one chosen by it."""
+        """Return the first dtype, and another one: the dtype at the end of ``name``, or one that ``name`` selects."""
         named = tuple(d for d in self._others if name.endswith(f"_{d}"))
         return (self.first, *(named or self._from(zlib.crc32(name.encode())))[:1])
 

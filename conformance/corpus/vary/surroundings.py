@@ -6,14 +6,17 @@ from collections.abc import Collection, Sequence
 
 import torch
 
-# By how many units of the largest element two calls may differ: in another place a sum may have another order.
+# The units of the largest element by which two calls may differ: a sum may have another order at another address.
 ROUNDING = 64
 _BEFORE = 64  # elements before an argument
-_BEHIND = 64  # elements behind an argument, more than it has itself
+_BEHIND = 64  # elements behind an argument, besides as many as it has itself
 
 
 def with_gaps(tensor: torch.Tensor, content: int) -> torch.Tensor:
-    """Return the tensor with as many elements of ``content`` between its own, in each dimension, and behind them."""
+    """Return the tensor with one element of ``content`` after each of its own, in each dimension.
+
+    A tensor that is empty or not contiguous is returned unchanged.
+    """
     if not tensor.numel() or not tensor.is_contiguous():
         return tensor
     wide = torch.tensor(content).to(tensor.dtype).expand([2 * n for n in tensor.shape]).contiguous()
@@ -23,7 +26,10 @@ def with_gaps(tensor: torch.Tensor, content: int) -> torch.Tensor:
 def alike(
     one: Sequence[torch.Tensor], other: Sequence[torch.Tensor], undefined: Collection[int], units: int = 0
 ) -> bool:
-    """Whether results, but for ``undefined`` ones, have the same bits, or differ by units of the largest element."""
+    """Return whether results have the same bits, or differ by ``units`` of the largest element at most.
+
+    Results in ``undefined`` are not compared.
+    """
     pairs = enumerate(zip(one, other, strict=True))
     return all(i in undefined or (a.shape == b.shape and _same(a, b, units)) for i, (a, b) in pairs)
 
@@ -46,7 +52,7 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 class Surrounded:
-    """A tensor with ones before and behind it, in the same storage. One that is not contiguous stays as it is."""
+    """A tensor with ones before and behind it in the same storage. A tensor that is not contiguous stays as it is."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor

@@ -1,7 +1,7 @@
 """Samples that evaluate a pointwise op densely: at floats of each pattern of leading bits, and at each pair of bytes.
 
-Functions are computed in pieces, and the few values that are stored, and the hard ones, lie in few of them. An op is
-pointwise here if torch tags it so, or if trials show it: many gradients and ``out=`` forms lack the tag.
+Functions are computed in pieces, and the stored values and the hard values are in few of these. An op is pointwise here
+if torch tags it as pointwise, or if trials show it: many gradients and ``out=`` forms lack the tag.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
-# Elements, by what CPU computes in time: one for each pattern, or a quarter of these, which are as evenly spread.
+# Numbers of elements, the first of which CPU can compute in time: one for each pattern, or for a quarter of the
+# patterns, which are spread as evenly.
 ELEMENTS = (1 << 16, 1 << 14)
 _FLOATS = ("float32", "float16", "bfloat16")
 _BYTES = ("int8", "uint8")
-# The last one is for functions that CPU itself computes inexactly of very small or of very large numbers.
+# The last limit is for functions that CPU computes inexactly for very small or very large numbers.
 _LIMITS = (*LIMITS, "/moderate")
 
 
@@ -58,9 +59,10 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _elementwise(samples: Sequence[Sample], trials: Trials, values: HasValues) -> list[Sample]:
-    """Return the samples that trials show to be elementwise, in one shape; none if a sample of one shape is not.
+    """Return the samples that trials show to be elementwise, in one shape; none if trials refute it for a sample.
 
-    Those whose results are copies, as where all elements are past a threshold, are left out if there are others.
+    Samples whose results are copies, for example because all elements are past a threshold, are left out if there are
+    others.
     """
     alike = [of_one_shape(s, values) for s in samples if _broadcasts(s)]
     found = [trials.is_elementwise(s, s.dtypes[0]) for s in alike]
@@ -83,12 +85,12 @@ def _tensors(sample: Sample) -> tuple[int, bool]:
 
 
 def _is_free(slot: TensorSlot) -> bool:
-    """Whether an argument's elements have the dtype of the call."""
+    """Return whether an argument has elements, in the cell's dtype."""
     return bool(slot.pool) and not slot.same_as and slot.dtype is None and slot.numel > 0
 
 
 class _Swept:
-    """The samples that one sample gives in some dtypes."""
+    """The samples that are made from one sample in some dtypes."""
 
     def __init__(
         self, source: Sample, dtypes: Sequence[str], trials: Trials, values: HasValues, *, tagged: bool
@@ -100,7 +102,7 @@ class _Swept:
         self._tagged = tagged
 
     def of_floats(self, slot: TensorSlot, schema: Any) -> Iterator[Sample]:
-        """Yield samples with all floats in an argument, also beside other flags and words: they choose a function."""
+        """Yield samples with all floats in an argument, also with other flags and words, which select a function."""
         large = self._enlarged([slot])
         if large is None:
             return
@@ -118,7 +120,7 @@ class _Swept:
             yield from self._made(large, {s.index: f"hard/byte{i}" for i, s in enumerate(slots[:2])}, "bytes")
 
     def _enlarged(self, slots: Sequence[TensorSlot]) -> Sample | None:
-        """Return the sample with many elements in some arguments; None unless results then have their shape."""
+        """Return the sample with many elements in some arguments; None unless it is elementwise in their shape."""
         for sample in self._large(slots):
             ran = self._trials.run(sample, self._dtypes[0])
             if ran and self._is_elementwise(ran, ran.sample.tensors[slots[0].index].shape):

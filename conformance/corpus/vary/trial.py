@@ -1,4 +1,4 @@
-"""Trials of generated samples on CPU: what CPU says of a call, asked of a child that the call may kill."""
+"""Trials of generated samples on CPU. A child process can make the calls, since a call may kill its process."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from conformance.ops import facts
 from conformance.support import guarded_heap, host_heap
 from conformance.torch_versions import without_onednn
 
-# A generated sample has at most so many elements in its arguments, and in its results.
+# The most elements of a generated sample in its arguments, and in its results.
 MOST_ELEMENTS = 400_000
-_LARGE = 20_000  # elements of arguments, of which a product may take minutes
+_LARGE = 20_000  # elements of arguments whose product may take minutes
 # CPU seconds that a call may take. A run makes the call several times.
 MOST_SECONDS = 0.03
 _HANGS = 60  # seconds after which a trial is killed, also on a busy machine
 # CPU seconds after which a trial is killed. In a guarded heap, a call that allocates thousands of small blocks, as
 # oneDNN's do when they generate code, takes hundreds of times as long as elsewhere.
 _BUSY = 2.0
-_LEFTOVERS = 0xBF  # what fresh memory is filled with in a second call, by its complement: 3.0 in a float32
-_IN_GAPS = (1, 0)  # what lies between the elements of an argument in two calls
+_LEFTOVERS = 0xBF  # in a second call, its complement fills fresh memory: 3.0 in a float32
+_IN_GAPS = (1, 0)  # values between the elements of an argument, in two calls
 _TIMES = 3  # calls of a trial on its own
 
-# What CPU says of a dtype that it has no loop for, and of one that it finds when it reads the tensor. Neither is a
-# promise: another device may take it.
+# Texts of CPU's errors for a dtype that it has no loop for, and for a dtype that it meets when it reads the tensor.
+# Another device may accept these dtypes.
 _NOT_WRITTEN = ("not implemented for", "expected scalar type")
 
 
@@ -55,10 +55,10 @@ class Ran:
 
 
 class Trials:
-    """Tries samples in this process; with ``isolated``, in a child, and in another one after each death.
+    """Trials of samples in this process; with ``isolated``, in a child, which is replaced after each death.
 
-    Without ``timed`` a call may take any time: the same samples are found on every machine, however busy it is.
-    ``elements``, ``seconds``: the most of a call, if not :data:`MOST_ELEMENTS` and :data:`MOST_SECONDS`.
+    Without ``timed``, a call may take any time, so that the same samples are found on every machine, however busy it
+    is. ``elements`` and ``seconds`` limit a call; 0 stands for :data:`MOST_ELEMENTS` and :data:`MOST_SECONDS`.
     """
 
     def __init__(
@@ -70,46 +70,46 @@ class Trials:
         self._elements = elements or MOST_ELEMENTS
         self._seconds = seconds or MOST_SECONDS
         self._child: Answering | None = None
-        self._answers: dict[str, Any] = {}  # by question: each axis of samples begins with the same ones
+        self._answers: dict[str, Any] = {}  # by question: each axis begins with the same questions
 
     def untimed(self) -> Trials:
         """Return trials in which a call may take any time."""
         return Trials(self._values, isolated=self.isolated, timed=False, elements=self._elements)
 
     def within(self, elements: int, seconds: float) -> Trials:
-        """Return trials in which a call may have other numbers of elements and of CPU seconds."""
+        """Return trials with other limits of elements and of CPU seconds for a call."""
         return Trials(self._values, isolated=self.isolated, timed=self._timed, elements=elements, seconds=seconds)
 
     def run(self, sample: Sample, dtype: str) -> Ran | None:
-        """Return what came of the call; None if CPU refuses it, or it is too large, too slow or deadly."""
+        """Return the record of a call; None if CPU refuses it, or it is too large, too slow, unsound or deadly."""
         outcome = self._run(sample, dtype)
         return outcome if isinstance(outcome, Ran) else None
 
     def raises(self, sample: Sample, dtype: str) -> bool:
-        """Return whether CPU refuses the call by an error."""
+        """Return whether CPU refuses the call with an error."""
         return isinstance(self._run(sample, dtype), Exception)
 
     def refuses(self, sample: Sample, dtype: str) -> bool:
-        """Return whether CPU refuses the call by an error that does not speak of a kernel that was not written."""
+        """Return whether CPU refuses the call with an error other than a missing kernel."""
         outcome = self._run(sample, dtype)
         return isinstance(outcome, Exception) and not any(text in str(outcome) for text in _NOT_WRITTEN)
 
     def raises_without_memory(self, sample: Sample, dtype: str) -> bool:
-        """Return whether torch refuses the call for tensors on ``meta`` by an error that is no missing kernel's."""
+        """Return whether torch refuses the call on ``meta`` tensors with an error other than a missing kernel."""
         try:
             tensors = [t.to("meta") for t in tensors_of(sample, dtype, self._values)]
             _made(sample, dtype, tensors)
         except NotImplementedError:
             return False
-        except Exception:  # noqa: BLE001 - that it raised is the answer
+        except Exception:  # noqa: BLE001 - the error is the answer
             return True
         return False
 
     def reads_gaps(self, sample: Sample, dtype: str) -> bool:
-        """Return whether results depend on what lies in the gaps of strided arguments, or the call is deadly then.
+        """Return whether results depend on the gaps of strided arguments, or the call on these is deadly.
 
-        A dense argument hides an index that is too large for a dimension, and a size that CPU does not compare with
-        another argument's: it reads another element of the argument.
+        A dense argument hides an index that is too large for its dimension, and a size that CPU does not compare with
+        the size of another argument: the call then reads another element of the argument.
         """
         return self._found("gaps", sample, dtype) is not False
 
@@ -133,7 +133,7 @@ class Trials:
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         elements = sum(s.numel for s in sample.tensors if s.pool)
         if elements > self._elements or (elements > _LARGE and _has_larger_results(sample, dtype, self._elements)):
-            return None  # other results are counted after the call
+            return None  # results of smaller calls are counted after the call
         if self.isolated:
             return self._alone(sample, dtype)
         key = repr(_question("run", sample, dtype))
@@ -142,11 +142,11 @@ class Trials:
         return _unpacked(self._answers[key], sample)
 
     def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
-        """Make the call in the child, several times; None if a child dies of it that made no other call before."""
+        """Return the outcome of the call, which a child makes several times; None if a new child dies of it."""
         return _unpacked(self._asked("run", sample, dtype), sample)
 
     def _found(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
-        """Return the answer to a question, with ``isolated`` that of the child."""
+        """Return the answer to a question; with ``isolated``, the child's answer."""
         return (self._asked if self.isolated else self._answer_of)(what, sample, dtype, *more)
 
     def _answer_of(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
@@ -157,9 +157,9 @@ class Trials:
         return ask[what](sample, dtype, *more)
 
     def _asked(self, what: str, sample: Sample, dtype: str, *more: Any) -> Any:
-        """Return the child's answer, None if a child dies that answered no other question before.
+        """Return the child's answer, None if a new child dies of the question.
 
-        A new child for each deadly question takes long.
+        Answers are kept, since a new child for each deadly question takes long.
         """
         question = [*_question(what, sample, dtype), *more]
         key = repr(question)
@@ -168,7 +168,7 @@ class Trials:
         return self._answers[key]
 
     def _answered(self, question: list[Any]) -> Any:
-        if self._child is not None:  # what kills it may be what an earlier call did to its heap
+        if self._child is not None:  # an earlier call may have damaged its heap
             with contextlib.suppress(EOFError):
                 return self._child.ask(question)
         self._child = Answering(self._answer)
@@ -180,7 +180,7 @@ class Trials:
     def _answer(self, question: Any) -> Any:
         what, overload, row, dtype, *more = question
         sample = decode(overload, row, [(dtype,)])
-        signal.alarm(_HANGS)  # a damaged heap may make it wait for ever
+        signal.alarm(_HANGS)  # a call on a damaged heap may wait for ever
         if what != "run":
             found = self._answer_of(what, sample, dtype, *more)
             signal.alarm(0)
@@ -208,10 +208,10 @@ class Trials:
             signal.alarm(0)
 
     def _watched(self, sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Ran | Exception | None:
-        """Make the call, and once more over other leftovers."""
+        """Return the outcome of the call, which must be the same over other leftovers in memory."""
         try:
             result, seconds = self._clocked(sample, dtype, tensors)
-        except Exception as e:  # noqa: BLE001 - that it raised is the answer
+        except Exception as e:  # noqa: BLE001 - the error is the answer
             return e
         leaves = _leaves(result)
         if not readable(result) or sum(t.numel() for t in leaves) > self._elements:
@@ -240,17 +240,17 @@ class Trials:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _is_fast(self, sample: Sample, dtype: str) -> bool:
-        """Whether one of a few further calls is fast enough outside of the guarded heap.
+        """Return whether one of a few more calls is fast enough outside the guarded heap.
 
-        A first call, one in that heap, and one on a busy machine take more CPU seconds.
+        The first call, a call in that heap, and a call on a busy machine take more CPU seconds.
         """
         again = (tensors_of(sample, dtype, self._values) for _ in range(_TIMES))
         return any(self._timed_call(sample, dtype, tensors)[1] <= self._seconds for tensors in again)
 
     def _is_sound(self, sample: Sample, dtype: str, leaves: list[torch.Tensor]) -> bool:
-        """Whether CPU gives the same results where memory that nobody wrote, or behind arguments, holds something else.
+        """Return whether CPU gives the same results if unwritten memory, or memory around arguments, has other content.
 
-        What is read there is of the size of 1, so that it changes results by more than rounding does.
+        This content has the magnitude of 1, so that it changes results by more than rounding does.
         """
         known = facts(sample.overload)
         if known.unstable:
@@ -261,7 +261,7 @@ class Trials:
                 moved = {id(t): Surrounded(t) for t in tensors}
                 around = list(moved.values())
                 again = _leaves(_made(sample, dtype, [moved[id(t)].tensor for t in tensors]))
-            except Exception:  # noqa: BLE001 - what it did not write is not what it needs
+            except Exception:  # noqa: BLE001 - the call needs memory that it did not write
                 return False
         return alike(leaves, again, known.undefined, ROUNDING) and not any(t.is_overrun for t in around)
 
@@ -284,7 +284,7 @@ class Trials:
         expanded = [t.expand(shape).clone() if i == slot else t.clone() for i, t in enumerate(tensors)]
         try:
             ours, true = (_leaves(_made(sample, dtype, given)) for given in (tensors, expanded))
-        except Exception:  # noqa: BLE001 - what CPU refuses does not broadcast
+        except Exception:  # noqa: BLE001 - CPU refuses the call, so it does not broadcast
             return False
         return alike(ours, true, facts(sample.overload).undefined, ROUNDING)
 
@@ -299,7 +299,7 @@ class Trials:
         return are_copies(*self._of_tensors(sample, dtype))
 
     def _of_tensors(self, sample: Sample, dtype: str) -> tuple[Call, list[torch.Tensor], list[int]]:
-        """Return the call of a sample as one that gets its tensors, these, and the indices of those that it reads."""
+        """Return a sample's call as a function of its tensors, the tensors, and the indices of those that it reads."""
         made = partial(_made, sample, dtype)
         read = [s.index for s in sample.tensors if s.pool]
         return lambda ts: _leaves(made(ts)), tensors_of(sample, dtype, self._values), read
@@ -310,13 +310,13 @@ class Trials:
         try:
             ours = _leaves(_made(sample, dtype, tensors))
             true = _leaves(_made(sample, "float64", wide))
-        except Exception:  # noqa: BLE001 - there is no float64 result to ask
+        except Exception:  # noqa: BLE001 - there is no float64 result to compare with
             return False
         return any(is_far(*pair) for pair in zip(ours, true, strict=True))
 
 
 def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
-    """Make the call with its tensors, and return the results. What oneDNN refuses on this machine runs without it."""
+    """Return the results of the call on these tensors. If it raises RuntimeError, repeat it without oneDNN."""
     args = [argument(a, dtype, tensors) for a in sample.args]
     kwargs = {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
     call = partial(call_of(sample.overload), *args, **kwargs)
@@ -330,7 +330,7 @@ def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
 
 
 def _has_larger_results(sample: Sample, dtype: str, most: int) -> bool:
-    """Whether torch says, without making the call, that the results have more elements than ``most``."""
+    """Return whether the call has results of more elements than ``most``, by torch's meta kernels."""
     tensors = [torch.empty(s.shape, dtype=getattr(torch, s.dtype or dtype), device="meta") for s in sample.tensors]
     try:
         elements: int = sum(t.numel() for t in _leaves(_made(sample, dtype, tensors)))
@@ -340,7 +340,7 @@ def _has_larger_results(sample: Sample, dtype: str, most: int) -> bool:
 
 
 def _question(what: str, sample: Sample, dtype: str) -> list[Any]:
-    """Return a question about a call, for JSON: the same for the same call, whatever it is called."""
+    """Return a question about a call, for JSON. It is equal for samples that differ only in name, dtypes or axis."""
     asked = encode(replace(sample, name="", dtypes=(dtype,), axis="", own_kernel=False), 0)
     return [what, sample.overload, asked, dtype]
 

@@ -1,11 +1,13 @@
 """Samples with other arguments, derived from the schema: one argument of a sample is replaced, or two.
 
-A dimension that CPU refuses is kept as a sample that raises, and so is a number that the op would write to integers
-which cannot hold it. An op documents which dtypes its index and its mask have, so that a refusal of others is kept.
-That of another operand's dtype or shape, or of a number, is kept if torch refuses it for tensors without memory too. Of
-an op that moves values, see ``one_dtype``. No other refusal is kept: a device may do more than CPU.
-What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
-those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
+A refusal by CPU is kept as a sample that raises only if every device must refuse the call, since a device may do more
+than CPU. This holds for a dimension, and for a number that the op would write to integers that cannot hold it. An op
+documents the dtypes of its index and its mask, so a refusal of other dtypes is kept. A refusal of another operand's
+dtype or shape, or of a number, is kept if torch also refuses it for tensors without memory. For ops that move values,
+see ``one_dtype``.
+Some calls are defined alike on every device only for pointwise ops (infinite scalars; one of two operands on the host),
+and are tried only for these. A composite kernel may create its result on the device of the first operand, so this
+operand is not on the host.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ AXIS = "variants"
 MOST = 48  # of one source, with one argument replaced
 PAIRS = 24  # of one source, with two replaced; none of complex ones
 CROSSED = 8  # arguments of one source that are replaced together with a tensor of another dtype or shape
-# Tensors that may be refused for their sizes, which not every kernel checks.
+# Forms of tensors that an op may refuse for their sizes, which not every kernel checks.
 _OF_OTHER_SIZES = (ROW, SCALAR, BYTES)
-# Numbers that are written as they are, if the op does not round.
+# Arguments whose numbers are written unchanged, if the op does not round.
 _WRITTEN = ("value", "fill_value")
 
 
@@ -82,7 +84,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 def _of_composite(overload: Overload, makers: Sequence[Maker]) -> Iterator[Sample]:
     """Yield samples with an operand of another dtype, if autocast casts the operands of the composite itself.
 
-    What else a composite does is done by the ops that it calls, which have samples of their own.
+    The ops that the composite calls do all else, and have their own samples.
     """
     if overload.name in autocast_policies():
         for maker in makers:
@@ -95,7 +97,7 @@ def _of_composite(overload: Overload, makers: Sequence[Maker]) -> Iterator[Sampl
 def of_other_ranks(
     overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues
 ) -> Iterator[Sample]:
-    """Yield samples with arguments of other ranks, in which one argument that is no tensor has a few other values."""
+    """Yield samples with arguments of other ranks, and with a few other values of one non-tensor argument."""
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
@@ -109,7 +111,7 @@ def of_other_ranks(
 
 
 def _arguments(maker: Maker, of: Sequence[Other], schema: Any, ran: list[Other]) -> Iterator[Sample]:
-    """Yield the samples with one other value of an argument that is no tensor; add to ``ran`` those that run on CPU."""
+    """Yield the samples with one other value of a non-tensor argument; add the values that run on CPU to ``ran``."""
     refused: set[object] = set()
     for other in of:
         variant = replaced(maker.source, schema, other)
@@ -126,7 +128,7 @@ def _arguments(maker: Maker, of: Sequence[Other], schema: Any, ran: list[Other])
 
 
 def _beside(flag: Other, sample: Sample, schema: Any) -> Iterator[Form]:
-    """Yield the sample in which a flag is turned with other forms of its tensors."""
+    """Return the sample, which has a changed flag, with other forms of its tensors."""
     return ((f"{flag.name}.{name}", form) for name, form in companions(sample, schema))
 
 
@@ -143,14 +145,14 @@ def _tensors(
 
 
 def _key(sample: Sample) -> object:
-    """What two samples that make the same call share."""
+    """Return a key that is equal for samples that make the same call."""
     return repr((sample.base, sample.args, sample.kwargs, sample.tensors))
 
 
 def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
-    """Return pairs of values of two arguments: those of the first values of every two arguments come first.
+    """Return pairs of values of two arguments. Pairs of the first values of any two arguments come first.
 
-    None is a default, with which the pair is the other value alone.
+    Defaults are left out: a pair with a default is the other value alone.
     """
     by_formal: dict[str, list[Other]] = {}
     for other in ran:
@@ -165,9 +167,9 @@ def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
 
 
 def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form]) -> Iterator[tuple[Other, Form]]:
-    """Yield one other value of each argument with each form of an index, and with one of an operand, in turns.
+    """Yield one other value of each argument with each form of an index, and with one form of an operand, in turns.
 
-    A flag goes with a number on the host as well: that is brought to the device on a way of its own.
+    A flag is combined with a number on the host too, which has a separate path to the device.
     """
     first = {other.formal.name: other for other in reversed(ran) if not other.is_default}
     host = [form for form in operand if form[0].endswith(HOST)][:1]
@@ -178,21 +180,21 @@ def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form
 
 
 class Maker:
-    """Tries the variants of one source, each call once."""
+    """A maker of the variants of one source, which tries each call once."""
 
     def __init__(self, source: Sample, trials: Trials, given: set[object]) -> None:
         self.source = source
         self.trials = trials
-        self.given = given  # the calls that there are; those that were tried are added
+        self.given = given  # the calls of existing samples; tried calls are added
         self._turns = Turns(source)
         self._facts = facts(source.overload)
 
     def made(
         self, name: str, variant: Sample, other: Other | None = None, dtypes: tuple[str, ...] = ()
     ) -> Iterator[Sample]:
-        """Yield the variant if it runs on CPU, and one that raises where a refusal of the ``other`` value counts.
+        """Yield the variant if it runs on CPU, and one that raises if every device must refuse the ``other`` value.
 
-        ``dtypes``: in which to try it; if empty, the first dtype and one other.
+        ``dtypes`` are the dtypes to try; if empty, the first dtype and one other.
         """
         if _key(variant) in self.given or any(word.partition("=")[0] in self._facts.fixed for word in name.split(".")):
             return
@@ -207,14 +209,14 @@ class Maker:
             yield replace(sample, name=sample.name + (".refused" if ran else ""), dtypes=refused, raises=True)
 
     def refused(self, name: str, variant: Sample, refuses: Callable[[Sample, str], bool]) -> Iterator[Sample]:
-        """Yield the variant as one that raises, if it raises on CPU and the op itself ``refuses`` it."""
+        """Yield the variant as one that raises, if it raises on CPU and ``refuses`` confirms the refusal."""
         sample = replace(variant, name=f"{self.source.name}.{name}", axis=AXIS)
         first = self._turns.first
         if self.trials.raises(sample, first) and refuses(sample, first):
             yield replace(sample, dtypes=(first,), raises=True)
 
     def refuses(self, variant: Sample) -> bool:
-        """Whether CPU refuses the variant by an error."""
+        """Return whether CPU refuses the variant with an error."""
         return self.trials.raises(variant, self._turns.first)
 
     def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
@@ -223,7 +225,7 @@ class Maker:
         return (*dtypes, *small[:1]) if other and self._writes(other) else dtypes
 
     def _to_refuse(self, dtypes: Sequence[str], ran: Collection[str], other: Other | None) -> Sequence[str]:
-        """Return the dtypes in which every device has to refuse the value, if CPU does."""
+        """Return the dtypes in which every device must refuse the value, if CPU does."""
         if other and other.is_dim and not ran:
             return dtypes[:1]
         if other and self._writes(other):

@@ -1,6 +1,6 @@
-"""Samples of one dimension, of overloads that were recorded with more alone, or with none.
+"""Samples of one dimension, for overloads that were recorded only with more dimensions, or with none.
 
-A vector takes ways of its own through many kernels: its only dimension is the first and the last one, and has a stride.
+Many kernels have a separate path for vectors: the only dimension is both the first and the last one, and has a stride.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from conformance.torch_versions import schema_of
 
 AXIS = "variants"
 
-#: Sizes that a vector has besides its own, where elements depend on each other: past a block, and past 65,536.
+#: Further sizes of a vector, if elements depend on each other: past a block, and past 65,536.
 SIZES = (4099, 65537)
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield vectors for an overload whose samples all have more dimensions, or none."""
+    """Yield vectors for an overload whose samples all have several dimensions, or none."""
     if overload.is_composite_implicit or any(_rank(s) == 1 for s in samples if usable(s)):
         return
     schema = schema_of(call_of(overload.name))
@@ -43,7 +43,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 
 def _sizes(vector: Sample, size: int) -> dict[Place, int]:
-    """Return the sizes of the tensors but for indices, of which there may be any number; 0 stands for their own."""
+    """Return new sizes of the tensors; 0 keeps their own. Indices keep theirs: there may be any number of them."""
     return {at: size or n for at, n in extents(vector) if not (size and indexes(vector.tensors[at.slot]))}
 
 
@@ -52,9 +52,9 @@ def _rank(sample: Sample) -> int:
 
 
 def _vectors(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
-    """Yield the sample with the last dimension of each tensor, and with every name that the dimension has in it.
+    """Yield the sample with only the last dimension of each tensor, once for each number that names this dimension.
 
-    Where no tensor has a dimension, each gets one.
+    If no tensor has a dimension, each tensor gets one.
     """
     slots = [replace(s, shape=s.shape[-1:] or (1,) * (not _rank(source))) if s.pool else s for s in source.tensors]
     if _rank(source) and not any(s.numel > 1 for s in slots if s.pool):
