@@ -54,7 +54,7 @@ class Answering:
 
 
 def _live(answer: Callable[[Any], Any], questions: int, answers: int) -> NoReturn:
-    """Answer until the pipe is closed. An error of ``answer`` itself is printed, and is a death."""
+    """Answer questions until the pipe is closed, then end the process. Print an error of ``answer``, and end."""
     code = 1
     try:
         faulthandler.disable()  # the parent sees deaths

@@ -14,7 +14,8 @@ from conformance.corpus.vary.sources import Turns, sources, usable
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 
-# Shapes by their number of dimensions: with channels that do not fill whole vectors, and with channels that do.
+# Shapes by their number of dimensions: with channels that do not fill whole vectors (images also have an odd number of
+# pixels), and with channels that do.
 SIZES = {4: ((2, 33, 5, 7), (3, 64, 9, 8)), 5: ((2, 33, 3, 5, 4), (2, 64, 3, 4, 5))}
 # The channels to try if a call refuses these: a multiple of more numbers, and the smallest number that fills a vector.
 _CHANNELS = (16, 8)

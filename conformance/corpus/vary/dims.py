@@ -25,7 +25,7 @@ AXIS = "variants"
 
 RANK = 4
 _FRONT = (5, 2, 3, 2, 1, 3, 2, 1)  # the sizes of the dimensions in front
-_ONES = (1, 2, 1, 1)  # the same, where the named dimensions have one element
+_ONES = (1, 2, 1, 1)  # the same, where most of the named dimensions have one element
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ class _Varied(Filling):
         sparse, more = kind == "hard/sparse", {"hard/0": "."}.get(kind, f".{kind.removeprefix('hard/')}.")
         large = self._enlarged([slot], _SPARSE if sparse else _ONE)
         for other in _few(arguments.others(self.source, self.schema, pointwise=True)) if large else ():
-            computes = kind == "hard/infinite" and isinstance(other.value, str)  # C defines no product of these
+            computes = kind == "hard/infinite" and isinstance(other.value, str)  # it may multiply: undefined in C
             if large and other.formal.name not in self.fixed and not computes:
                 changed = arguments.replaced(large, self.schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
