@@ -11,7 +11,7 @@ from conformance.records import PlacedArgument
 
 
 def placed_arguments(case: Case) -> tuple[PlacedArgument, ...]:
-    """Every argument of ``case``, in the order of the schema; the tensors of a list one by one."""
+    """Return every argument of ``case``, in the order of the schema; the tensors of a list one by one."""
     names = [_positional(a, i) for i, a in enumerate(case.sample.args)]
     pairs = [*zip(names, case.sample.args, strict=True), *case.sample.kwargs]
     return tuple(placed for name, arg in pairs for placed in _placed(case, name, arg))
@@ -34,7 +34,7 @@ def _placed(case: Case, name: str, arg: Arg) -> list[PlacedArgument]:
 
 
 def _tensor(case: Case, slot: TensorSlot) -> PlacedArgument:
-    """A slot as the twins place it: a view of an earlier argument's storage has the offset and the storage of that."""
+    """Return a slot as the twins place it. If it is in an earlier argument's storage, it has its offset there."""
     at = slot.index
     if slot.same_as:
         at = next(s.index for s in case.sample.tensors if s.name == slot.same_as)
@@ -53,7 +53,7 @@ def _tensor(case: Case, slot: TensorSlot) -> PlacedArgument:
 
 
 def plain(arg: Arg) -> str:
-    """An argument that is no tensor, as one would type it."""
+    """Return a non-tensor argument as one would type it."""
     return _TEXTS.get(type(arg), repr)(arg)
 
 

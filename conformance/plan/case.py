@@ -12,9 +12,9 @@ from conformance.vocabulary import CaseId, CellId
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cell × one sample × the arguments the layout falls on: the smallest thing that runs and replays.
+    """A cell × one sample × the arguments that have the layout: the smallest thing that runs and can be repeated.
 
-    ``placements`` has one entry a slot of the sample; ``shared`` lists the slots that lie in an earlier slot's storage.
+    ``placements`` has one entry for each slot of the sample. ``shared`` lists the slots in an earlier slot's storage.
     """
 
     cell: CellId
@@ -26,12 +26,12 @@ class Case:
 
     @property
     def id(self) -> str:
-        """A :class:`CaseId` as text: nothing in it depends on an order of listing."""
+        """The :class:`CaseId` as text. It does not depend on any order."""
         return str(CaseId(self.cell, self.sample.name, self.variant))
 
 
 def slot_dtype(slot: TensorSlot, dtype: str) -> str:
-    """The dtype a slot has in a cell of ``dtype``."""
+    """Return the dtype of a slot in a cell of ``dtype``."""
     return slot.dtype or dtype
 
 
@@ -55,10 +55,10 @@ def placed(slot: TensorSlot, layout: str, dtype: str) -> Placement | None:
 
 
 def put(sample: Sample, moved: dict[int, Placement]) -> tuple[Placement, ...]:
-    """Return a placement for each slot: the one it is moved to, by its index, or the contiguous one."""
+    """Return a placement for each slot: its placement in ``moved``, by index, or the contiguous one."""
     return tuple(moved.get(s.index) or contiguous(s) for s in sample.tensors)
 
 
 def plainly(cell: CellId, dtype: str, sample: Sample) -> Case:
-    """Return a contiguous case of a sample, in a cell of ``dtype`` beside this one."""
+    """Return a contiguous case of a sample, in the contiguous cell of the same overload in ``dtype``."""
     return Case(CellId(cell.family, cell.overload, dtype, "contiguous"), sample, "", put(sample, {}))

@@ -1,4 +1,4 @@
-"""Inventory × corpus × dtype × layout: cells, and the cases in each, under ids that do not drift."""
+"""Cells (inventory × corpus × dtype × layout) and the cases in each, under stable ids."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from conformance.vocabulary import CellId
 
 
 def axis_of(layout: str) -> str:
-    """What the samples of a layout's cells vary; "" for the samples of the corpus themselves."""
+    """Return the axis of the generated samples that a layout's cells have; "" if they have recorded samples."""
     return GENERATED[layout][0] if layout in GENERATED else ""
 
 
 def _taken(cell: CellId, samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield the samples of which a cell has cases. The axis is asked for first: most samples have another one."""
+    """Yield the samples that have cases in a cell. The axis is checked first: most samples have another axis."""
     axis, is_drawn = axis_of(cell.layout), cell.layout == AS_STRIDED
     in_channels = cell.layout in GENERATED and GENERATED[cell.layout][1] == CHANNEL_SLICE
     for sample in samples:
@@ -31,7 +31,7 @@ def _taken(cell: CellId, samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
-    """Every case of one sample in a cell."""
+    """Return every case of one sample in a cell."""
     if cell.layout in GENERATED:
         return layout_cases.generated(cell, sample)
     if cell.layout == ALIASED:
@@ -46,9 +46,9 @@ def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[C
 
 
 def cases(cell: CellId, samples: Iterable[Sample], most: int | None = None, pointwise: bool = False) -> list[Case]:
-    """The cases of ``cell``, in the order they run. Empty where the layout fits no sample.
+    """Return the cases of ``cell``, in the order in which they run. There are none if the layout fits no sample.
 
-    ``most``: at most the cases of so many samples. ``pointwise``: the overload broadcasts its arguments.
+    ``most``: the number of samples to which to limit the cases. ``pointwise``: the overload broadcasts its arguments.
     """
     if cell.layout == SEQUENCE:
         return list(sequence_cases.sequences(cell, list(samples)))
@@ -70,10 +70,11 @@ def cells(
     pointwise: bool = False,
     broadcasts: bool = False,
 ) -> list[CellId]:
-    """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample.
+    """Return the cells of one overload: the dtypes of its samples, and for each dtype the layouts that fit a sample.
 
-    ``generated``: the dtypes of samples that are not given, by the layouts of :func:`of_generated` that fit them.
-    ``pointwise``: torch says that the overload broadcasts its arguments; ``broadcasts``: or says so of its other forms.
+    ``generated``: the dtypes of generated samples that are not in ``samples``, by layout as in :func:`of_generated`.
+    ``pointwise``: torch's tag says that the overload broadcasts its arguments. ``broadcasts``: the tag says so of the
+    overload or of another form.
     """
     samples = list(samples)
     fits = context_cases.of_contexts(overload, samples, tier)
@@ -94,7 +95,7 @@ def cells(
 
 
 def _fitting(sample: Sample, tier: Tier, pointwise: bool, broadcasts: bool) -> dict[str, set[str]]:
-    """Layouts that fit a sample, by dtype. Shapes decide for all dtypes at once; only the bits ask for the dtype."""
+    """Return the layouts that fit a sample, by dtype. Layouts that depend only on shapes are tried once for all."""
     dtypes = [d for d in sample.dtypes if tier.dtypes is None or d in tier.dtypes]
     if not dtypes:
         return {}
@@ -124,14 +125,14 @@ def _fitting(sample: Sample, tier: Tier, pointwise: bool, broadcasts: bool) -> d
 
 
 def of_generated(sample: Sample) -> dict[str, tuple[str, ...]]:
-    """The layouts of ``GENERATED`` that fit a generated sample, with the dtypes in which they have it."""
+    """Return the layouts of ``GENERATED`` that fit a generated sample, with the dtypes of their cells."""
     of_axis = ((name, layout) for name, (axis, layout) in GENERATED.items() if axis == sample.axis)
     fitting = [name for name, layout in of_axis if layout == "contiguous" or _fits(sample, layout)]
     return {name: dtypes for name in fitting if (dtypes := _dtypes_in(name, sample))}
 
 
 def _dtypes_in(layout: str, sample: Sample) -> tuple[str, ...]:
-    """The dtypes of the cells of a layout that have cases of a sample."""
+    """Return the dtypes in which the cells of a layout have cases of a sample."""
     if layout in layouts.OF_TWO_DTYPES:
         floating = [d for d in sample.dtypes if d in layouts.NEG_DTYPES and not d.startswith("complex")]
         return tuple(dict.fromkeys(d for d in (*floating[:1], layouts.HALF) if d in floating))

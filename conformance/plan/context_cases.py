@@ -13,7 +13,7 @@ from conformance.plan.other_numbers import with_other_numbers
 from conformance.plan.tiers import Tier
 from conformance.vocabulary import CellId
 
-# Samples of a cell of a context: what a context changes rarely depends on the values of the arguments.
+# The most samples of a cell of a context. The effect of a context rarely depends on the values of the arguments.
 SAMPLES = 6
 # The dtype of an overload's cells of a context: the first of these that its samples have, else their first.
 DTYPES = ("float32", "int64", "bool")
@@ -25,7 +25,7 @@ MORE_DTYPES = {
     "backward": ("bfloat16", "complex64"),
     "forward_ad": ("bfloat16", "complex64"),
 }
-# Contexts of which a sample has several cases.
+# Contexts in which a sample has several cases.
 VARIANTS = {
     "autocast": ("bfloat16", "float16"),
     "backward": ("dense", "strided", "expanded", "accumulate", "first", "last", "each", "equal"),
@@ -37,14 +37,14 @@ VARIANTS = {
     "compiled": ("eager", "aot_eager"),
     "inductor": ("inductor", "inductor+offset1"),
 }
-# Contexts that treat arguments by their dtypes, with so many samples in which a generated one has another dtype.
+# Contexts that depend on the dtypes of arguments, with the number of generated samples that have other dtypes.
 MIXED_SAMPLES = {"autocast": 6, "backward": 6}
-# Contexts of derivatives, in whose formulas numbers among the arguments take part: they have samples with further ones,
+# Contexts of derivatives, whose formulas use the numbers among the arguments. They have samples with further numbers,
 # in the first variant.
 OF_DERIVATIVES = ("backward", "forward_ad", "gradcheck", "gradgrad", "jacrev")
-# Contexts that may take the widest dtype of all operands, with the dtype that the last one has in cells of a dtype.
+# Contexts that may choose the widest dtype of all operands. In cells of a dtype, the last operand has this other dtype.
 LAST_WIDER = {"autocast": {"bfloat16": "float32"}}
-# Contexts of which a case takes seconds, with fewer samples.
+# Contexts in which a case takes seconds, with fewer samples.
 FEWER_SAMPLES = {"decomposed": 3, "compiled": 2, "inductor": 2}
 
 
@@ -70,10 +70,7 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
 
 
 def _of_other_dtypes(samples: Sequence[Sample], dtype: str) -> list[Sample]:
-    """Return generated samples in which a tensor has another dtype than in the sample that they are made of.
-
-    They are one of each set of dtypes.
-    """
+    """Return generated samples with a set of tensor dtypes that no recorded sample has, one sample for each set."""
     recorded = {_dtypes_by_argument(s) for s in samples if not s.axis}
     varied = [s for s in samples if s.axis == "variants" and not s.raises and dtype in s.dtypes]
     found = {_dtypes_by_argument(s): s for s in reversed(varied) if not any(t.on_host for t in s.tensors)}
@@ -81,7 +78,7 @@ def _of_other_dtypes(samples: Sequence[Sample], dtype: str) -> list[Sample]:
 
 
 def _with_last_wider(samples: Sequence[Sample], dtype: str | None) -> list[Sample]:
-    """Return samples of three or more operands with the last one in another dtype; none if that is None."""
+    """Return samples of three or more operands with the last operand in ``dtype``; none if that is None."""
     found = []
     for sample in samples if dtype else ():
         operands = [t for t in sample.tensors if t.pool and t.dtype is None and not t.same_as]
@@ -97,12 +94,12 @@ def _dtypes_by_argument(sample: Sample) -> tuple[tuple[str, str], ...]:
 
 
 def _in_layout(sample: Sample, layout: str, dtype: str) -> tuple[Placement, ...]:
-    """Return the placements of a sample with every argument that can have a layout in it; "" for contiguous ones."""
+    """Return the placements of a sample, with a layout for every argument that can have it; "" for contiguous ones."""
     return put(sample, {s.index: p for s in movable(sample) if layout and (p := placed(s, layout, dtype))})
 
 
 def of_contexts(overload: str, samples: Sequence[Sample], tier: Tier) -> dict[str, set[str]]:
-    """Return the contexts in which an overload has cells, by dtype. The dtypes do not depend on those of the tier."""
+    """Return the contexts in which an overload has cells, by dtype. The tier's dtypes do not affect their choice."""
     known = {dtype for s in samples if not s.axis and not s.raises for dtype in s.dtypes}
     wanted = [name for name in CONTEXTS if tier.has_context(name, overload)]
     found: dict[str, set[str]] = {}

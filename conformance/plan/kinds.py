@@ -29,7 +29,7 @@ def spread(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def kind_of(sample: Sample) -> Hashable:
-    """Return what a generated sample varies, apart from the numbers."""
+    """Return a key for the variation of a generated sample, without its exact numbers."""
     if sample.axis == "sizes":
         return _sizes(sample)
     if sample.axis == "values":
@@ -48,7 +48,7 @@ def _sizes(sample: Sample) -> Hashable:
 
 
 def _empty(sample: Sample) -> str:
-    """Return what is empty: a tensor, the end of a list that has elements before, or nothing ("").
+    """Return "end" if a list that has elements ends with an empty tensor, "tensor" if another one is empty, else "".
 
     A kernel that takes a whole list launches its last part behind the last tensor.
     """
@@ -59,7 +59,7 @@ def _empty(sample: Sample) -> str:
 
 
 def _forms(sample: Sample) -> Iterator[Hashable]:
-    """Yield the type of each argument, and a flag itself."""
+    """Yield a key for each argument: its type, or the value of a flag or a word."""
     for arg in (*sample.args, *(arg for _, arg in sample.kwargs)):
         yield _form(arg)
 

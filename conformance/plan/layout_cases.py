@@ -1,4 +1,4 @@
-"""The cases of one sample in a cell of a layout: which arguments the layout falls on."""
+"""The cases of one sample in a cell of a layout: the arguments that have the layout."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from conformance.ops import facts
 from conformance.plan.case import Case, contiguous, movable, placed, put, slot_dtype
 from conformance.vocabulary import CellId
 
-# The layout of generated sizes of which the strides are drawn.
+# The layout of generated sizes with drawn strides.
 SIZES_STRIDED = "sizes_strided"
-# Layouts that change the size of what they fall on.
+# Layouts that change the sizes of their arguments.
 RESHAPING = frozenset({"zero_size", "zero_dim"})
 # The variants of arguments with their channels innermost that are not dense in a storage of their own.
 OFFSET, SLICE = "offset", "slice"
@@ -27,21 +27,21 @@ INNER = "inner"
 HARD = "hard/0"
 # A layout on one argument alone is tried on at most this many arguments of a sample (and on all of them at once).
 SINGLES = 3
-# How often a complex argument with drawn strides, which is not written, is a conjugated view.
+# The probability that a complex argument with drawn strides is a conjugated view, if it is not written.
 CONJUGATED = 0.5
-# Elements of the largest tensor of a generated sample with drawn strides.
+# The most elements of a tensor in a generated sample with drawn strides.
 SMALL = 4096
-# Channels of a generated sample that has them innermost: as many as a vector has elements, or more.
+# The fewest channels of a generated sample with its channels innermost: as many as a vector has elements.
 CHANNELS = 8
-# Elements of the largest tensor of such a sample.
+# The most elements of a tensor in a generated sample with its channels innermost.
 IN_CHANNELS = 65_536
 
 
 def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
-    """The layout on every argument that can have it, then on each alone.
+    """Yield a case with the layout on every argument that can have it, then a case for each of them alone.
 
-    A layout that changes sizes falls on one argument alone only where sizes broadcast: other ops may trust that the
-    sizes of their arguments fit, and then not even the CPU's result is defined.
+    A layout that changes sizes is put on one argument alone only if sizes broadcast. Other ops may trust that the sizes
+    of their arguments fit, and then even the CPU's result is undefined.
     """
     if cell.layout == "contiguous":
         yield Case(cell, sample, "", put(sample, {}))
@@ -65,9 +65,10 @@ def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Cas
 
 
 def broadcast(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """One column in one argument, and a column and a row in two; the other arguments are whole.
+    """Yield cases with one argument as a column, and a case with a column and a row in two arguments.
 
-    A row that is repeated, of stride 0, is of the layout ``expanded``. What is written keeps its size.
+    The other arguments are whole, and a written argument keeps its size. A repeated row, of stride 0, belongs to the
+    layout ``expanded``.
     """
     wide = [s for s in movable(sample) if s.shape and s.shape[-1] > 1]
     read = [s for s in wide if s.pool and not s.written]
@@ -83,9 +84,10 @@ def broadcast(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[TensorSlot, TensorSlot]]:
-    """Pairs of like arguments: both are read, or the first is ``self`` of an in-place op, or the second an ``out=``.
+    """Return pairs of arguments of one shape and dtype that may be the same memory.
 
-    An ``out=`` that is also an input has no promised result outside pointwise ops, so it is not judged there.
+    Both are read, or the first is ``self`` of an in-place op, or the second is an ``out=``. Outside pointwise ops, the
+    result of an ``out=`` that is also an input is undefined, so there are no such pairs.
     """
     free = [s for s in movable(sample) if s.numel > 0]
     read, to_out = [], []
@@ -116,9 +118,10 @@ def aliased(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
 
 
 def _neighbours(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """Two arguments in one storage, of which one or both are written, behind each other; and in turns where alike.
+    """Yield cases with two arguments in one storage, one after the other; also with alternating elements.
 
-    Each keeps what was written to it, unless the other one is written as the whole storage.
+    One or both arguments are written. Alternating arguments have one shape. A kernel that writes one argument as the
+    whole storage damages the other one.
     """
     for a, b in _neighbour_pairs(cell, sample):
         first = replace(contiguous(a), layout=FILLED, storage=a.numel + b.numel)
@@ -131,9 +134,10 @@ def _neighbours(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def _neighbour_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, TensorSlot]]:
-    """Pairs of one dtype: both written, an input and an ``out=``, or what is written in place and an input.
+    """Return pairs of one dtype: two written arguments, an input and an ``out=``, or one written in place and an input.
 
-    The second one gets values of the first, or has none before the call. Integers that are read may be indices.
+    The second argument gets values of the first one, or has none before the call. So an input that follows has the
+    cell's dtype, since other integers may be indices.
     """
     host = facts(sample.overload).host
     free = [s for s in movable(sample) if s.numel > 0 and not s.on_host and s.argument not in host]
@@ -151,15 +155,16 @@ def _neighbour_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, Ten
 
 
 def _turned(slot: TensorSlot) -> Placement:
-    """A batch of square matrices, each read along its columns."""
+    """Return the placement of a batch of square matrices, each of which is read along its columns."""
     *outer, rows, columns = contiguous(slot).stride
     return Placement("transposed", slot.shape, (*outer, columns, rows), 0, slot.numel)
 
 
 def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """An argument without dimensions that is the last element of another one; of a written one, if it is its value.
+    """Yield cases in which an argument without dimensions is the last element of another argument.
 
-    An op reads a value before it writes. What another operand that it overwrites gives is not defined.
+    If the other argument is written, the element must be its ``value``, which an op reads before it writes. The result
+    is undefined if an op overwrites another operand.
     """
     free = [s for s in movable(sample) if s.numel > 0 and s.pool]
     host = facts(sample.overload).host
@@ -171,13 +176,13 @@ def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def _overlap(sample: Sample, a: TensorSlot) -> tuple[Placement, ...]:
-    """Slot ``a`` with one element to spare behind it, for another slot to begin one element later."""
+    """Return placements with one spare element behind slot ``a``, so that another slot can begin one element later."""
     p = contiguous(a)
     return put(sample, {a.index: Placement("contiguous", p.size, p.stride, 0, p.storage + 1)})
 
 
 def mixed(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """Two deals of the rotation, the starting point taken from the sample's name so that ids stay as they are."""
+    """Yield two cases that deal layouts to the arguments in rotation. The start depends on the sample's name alone."""
     free = movable(sample)
     if len(free) < 2:
         return
@@ -193,7 +198,10 @@ def mixed(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def _deal(slot: TensorSlot, at: int, dtype: str) -> tuple[int, Placement]:
-    """The next layout of the rotation that fits the slot (expanded only where it is not written)."""
+    """Return the next position in the rotation, and the slot's placement in the next layout that fits it.
+
+    A written slot is not expanded. If no layout fits, the placement is contiguous.
+    """
     for _ in layouts.MIXABLE:
         layout = layouts.MIXABLE[at % len(layouts.MIXABLE)]
         at += 1
@@ -204,7 +212,7 @@ def _deal(slot: TensorSlot, at: int, dtype: str) -> tuple[int, Placement]:
 
 
 def as_strided(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """A draw for every argument. It depends on the sample's name and the dtype alone, so that it stays as it is."""
+    """Yield a case with drawn strides for every argument. The draw depends only on the sample's name and the dtype."""
     draw = Random(f"{sample.name} {cell.dtype}")
     moved = {s.index: p for s in movable(sample) if (p := layouts.drawn(s.shape, draw, s.written))}
     for slot in movable(sample):
@@ -216,7 +224,7 @@ def as_strided(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """A generated sample, with every argument that can have it in the one layout."""
+    """Yield the cases of a generated sample, with the cell's layout on every argument that can have it."""
     layout = GENERATED[cell.layout][1]
     if layout == AS_STRIDED:
         yield from as_strided(cell, sample)
@@ -234,9 +242,9 @@ def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def _one_turned(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """Square matrices: those of one argument lie along their columns, and those of the others along their rows.
+    """Yield cases of square matrices in which those of one argument are transposed, and all others contiguous.
 
-    A kernel that takes the strides of one argument for those of another stays within all of them.
+    A kernel that takes the strides of one argument for the strides of another stays within all of them.
     """
     square = [s for s in movable(sample) if len(s.shape) > 1 and s.shape[-1] == s.shape[-2] > 1 and s.numel]
     for slot in square[:SINGLES] if len(square) > 1 else ():
@@ -244,7 +252,7 @@ def _one_turned(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def _in_channels(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """A generated sample with the channels of all arguments innermost: with an offset, and as slices of more channels.
+    """Yield cases with the channels of all arguments innermost: with an offset, and as slices of more channels.
 
     A kernel that takes both for dense, or for the beginning of a storage, reads other elements.
     """
@@ -255,21 +263,21 @@ def _in_channels(cell: CellId, sample: Sample) -> Iterator[Case]:
 
 
 def has_channels(sample: Sample) -> bool:
-    """Whether a generated sample has a tensor with enough channels over several rows and columns, and none is large."""
+    """Return whether a generated sample has a tensor with enough channels and several pixels, and no large tensor."""
     shapes = [s.shape for s in movable(sample) if len(s.shape) in (4, 5)]
     fitting = any(n and channels >= CHANNELS and min(pixels) > 1 for n, channels, *pixels in shapes)
     return fitting and all(s.numel <= IN_CHANNELS for s in sample.tensors)
 
 
 def _hard_aliased(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """A sample with all hard values in one argument, which is given as another argument too: no NaN equals itself."""
+    """Yield a case in which an argument with all hard values is also another argument: NaN does not equal itself."""
     for a, b in _alias_pairs(cell, sample, pointwise=False)[:1]:
         if not a.written and HARD == a.fill != b.fill and sample.name.endswith(f".hard={a.name}"):
             yield Case(cell, sample, f"{a.name}={b.name}", put(sample, {}), ((b.index, a.index, 0),))
 
 
 def has_many_dimensions(sample: Sample) -> bool:
-    """Whether a generated sample is small and has a tensor of many dimensions, or of three with one of size 1."""
+    """Return whether a generated sample is small and has a tensor of many dimensions, or of three with a size of 1."""
     if sample.axis != "sizes" or any(s.numel > SMALL for s in sample.tensors):
         return False
     return any(len(s.shape) >= 3 and (len(s.shape) > 4 or 1 in s.shape) for s in movable(sample))

@@ -1,7 +1,7 @@
 """Samples with numbers and words that the recorded ones lack, for contexts that call few samples.
 
-A rule for a gradient that leaves out a factor such as ``alpha`` is right where the factor is 1, as it is by default.
-One that leaves out a diagonal or a dilation is right where that is 0 or 1.
+A gradient rule that omits a factor such as ``alpha`` is right if the factor is 1, as it is by default. A rule that
+omits a diagonal or a dilation is right if that number is 0 or 1.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ Key = int | str  # the position of an argument, or its name
 def with_other_numbers(taken: Sequence[Sample], samples: Sequence[Sample], dtype: str) -> list[Sample]:
     """Return samples in a dtype with a number or a word in an argument that no ``taken`` sample has there.
 
-    Each argument has one further number, a fraction that is not 1, and every further word. An argument that has several
-    such numbers already has no further one. An argument of integers, or of lists of them, has one further value, which
-    is small, and negative if there is such a one, unless it has two already. Tensors have the dtypes that they have in
-    the taken samples.
+    Each argument gets every further word, and one further complex number, or float other than 1 and -1, unless it has
+    two of these numbers already. An argument of integers, or of lists of integers, gets one further small value, if
+    possible a negative one, unless it has two values already. Tensors have the same dtypes as in the taken samples.
     """
     kinds = {_tensors(s) for s in taken}
     known = {(key, value) for s in taken for key, value in telling(s)}
@@ -51,7 +50,7 @@ def with_other_numbers(taken: Sequence[Sample], samples: Sequence[Sample], dtype
 
 
 def _with_other_integers(taken: Sequence[Sample], fit: Sequence[Sample]) -> list[Sample]:
-    """Return samples of which each has a further value of an argument of integers that has one or none in ``taken``."""
+    """Return samples, each with a further value of an argument of integers that has at most one in ``taken``."""
     known = {one for sample in taken for one in _integers(sample)}
     values = Counter(key for key, _ in known)
     given = [one for sample in (*taken, *fit) for one in _given(sample)]
@@ -89,19 +88,19 @@ def _listed(value: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _rank_of_integers(value: int | tuple[int, ...]) -> tuple[bool, bool, int]:
-    """A key that puts negative integers first, then those beyond 1, each in the order of their magnitudes."""
+    """Return a sort key: negative integers come first, then those beyond 1, each in the order of their magnitudes."""
     numbers = _listed(value)
     return min(numbers) >= 0, max(numbers) in (0, 1), sum(map(abs, numbers))
 
 
 def _fits(sample: Sample, dtype: str) -> bool:
-    """Whether a call with small tensors, none of them empty or on the host, returns in a dtype."""
+    """Return whether a recorded sample or a variant runs in a dtype, without tensors that are empty or on the host."""
     given = dtype in sample.dtypes and sample.axis in ("", "variants") and not sample.raises
     return given and all(t.numel and not t.on_host for t in sample.tensors)
 
 
 def telling(sample: Sample) -> Iterator[tuple[Key, Arg]]:
-    """Yield the numbers and words among the arguments of a sample that a formula may lack."""
+    """Yield the numbers and words among the arguments of a sample that a formula may omit."""
     for key, arg in _given(sample):
         if isinstance(arg, (str, ComplexArg)) or (isinstance(arg, float) and _scales(arg)):
             yield key, arg
@@ -112,14 +111,14 @@ def _scales(number: float) -> bool:
 
 
 def _rank(value: Arg, dtype: str) -> tuple[bool, bool, float, str]:
-    """A key that puts positive numbers near 1 first; before real ones, complex ones in complex dtypes."""
+    """Return a sort key: positive numbers near 1 come first; in complex dtypes, complex numbers precede real ones."""
     if isinstance(value, float):
         return dtype.startswith("complex"), value < 0, abs(math.log(abs(value))), ""
     return not dtype.startswith("complex"), False, 0.0, str(value)
 
 
 def _plainness(sample: Sample, taken: Sequence[Sample]) -> tuple[int, bool, int, str]:
-    """A key that puts tiny samples last, and before them those that differ from the taken ones in more."""
+    """Return a sort key: tiny samples come last, and samples derived from a taken one come first among equals."""
     elements = max((t.numel for t in sample.tensors), default=0)
     derived = any(sample.name.startswith(f"{s.name}.") for s in taken)
     return -min(elements, _TINY), not derived, len(sample.name), sample.name

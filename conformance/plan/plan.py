@@ -1,4 +1,4 @@
-"""The cells and cases that a run takes of one backend's matrix."""
+"""The cells and cases that a run takes from one backend's matrix."""
 
 from __future__ import annotations
 
@@ -27,34 +27,37 @@ from conformance.vocabulary import CASE_ID, RUN, CaseId, CellId, Route
 
 
 class Plan:
-    """Corpus, inventory and families put together: what there is to run on ``backend``. ``seed``: of random draws."""
+    """The cells and cases of a run on ``backend``, from the corpus, the inventory and the families of ops.
+
+    ``seed``: the seed of random draws.
+    """
 
     def __init__(self, backend: Capabilities, selection: Selection, seed: int) -> None:
-        # Before any fork, and so that the reference's sums do not depend on the machine.
+        # Set this before any fork. It also makes the reference's sums independent of the machine.
         torch.set_num_threads(backend.threads)
         self.backend = backend
         self.selection = selection
         self.tier = selection.narrowed()
         wanted = self.tier.layouts
-        # Most samples are generated ones, and take seconds to read.
+        # Most samples are generated, and reading them takes seconds.
         self.corpus = reader.load(generated=wanted is None or bool(wanted & OF_GENERATED))
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.seed = seed
         one = CaseId.parse(selection.case)
-        self._only = one.cell if one else None  # the cell of the one case asked for
+        self._only = one.cell if one else None  # the cell of the requested case
 
     def recipe(self) -> dict[str, Any]:
-        """What :meth:`made_from` makes the same plan from in another process; JSON-able."""
+        """Return JSON-able data from which :meth:`made_from` makes the same plan in another process."""
         return {"backend": self.backend.asked, "selection": self.selection.to_json(), "seed": self.seed}
 
     @staticmethod
     def made_from(recipe: dict[str, Any]) -> Plan:
-        """Inverse of :meth:`recipe`. Raises as finding the backend and loading the corpus do."""
+        """Return the plan of a :meth:`recipe`. Raises the errors of finding the backend and of loading the corpus."""
         selection = Selection.from_json(recipe["selection"])
         return Plan(backends.find(recipe["backend"]), selection, recipe["seed"])
 
     def knows(self, case_id: str) -> bool:
-        """Whether the matrix has this case."""
+        """Return whether the matrix has this case."""
         found = CaseId.parse(case_id)
         if found is not None and found.cell.is_scenario:
             return found.cell in self.scenarios() and case_id in self.case_ids(found.cell)
@@ -63,7 +66,7 @@ class Plan:
         return found.cell in self.cells(found.cell.overload) and case_id in self.case_ids(found.cell)
 
     def unknown_case(self, case_id: str) -> str:
-        """What to say about a case that the matrix does not have: which part of its id is unknown, and what is near."""
+        """Return a text about a case that the matrix does not have: the unknown part of its id, and near names."""
         found = CaseId.parse(case_id)
         cell = found.cell if found else CellId.parse(case_id)
         if cell is None:
@@ -78,7 +81,7 @@ class Plan:
         return unknown("case", case_id, [case.id for case in self.all_cases(cell)])
 
     def precedes(self, id_: str) -> bool:
-        """Whether an id names a case or a cell that can run before another case."""
+        """Return whether an id names a case or a cell that can run before another case."""
         case = CaseId.parse(id_)
         cell = case.cell if case else CellId.parse(id_)
         if cell is None or not (cell.is_scenario or cell.overload in self.inventory):
@@ -88,21 +91,24 @@ class Plan:
         return cell in self.cells(cell.overload) and (case is None or id_ in [c.id for c in self.all_cases(cell)])
 
     def family(self, name: str, wanted: Callable[[str], bool] = lambda _: True) -> list[CellId]:
-        """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone.
+        """Return the cells of one family that the selection takes, by overload. The overloads must be ``wanted``.
 
-        Only those of overloads that are ``wanted``.
+        If a case was requested, only its cell is returned.
         """
         if self._only:
             return [self._only] if self._only.family == name and wanted(self._only.overload) else []
         return [cell for o in self.overloads() if ops.facts(o).family == name and wanted(o) for cell in self.cells(o)]
 
     def load(self) -> None:
-        """Load now what cases are made of, the families of ops and the values of samples. Raises CorpusError."""
+        """Load the families of ops and the values of samples, from which cases are made. Raises CorpusError."""
         ops.families()
         self.corpus.load_values()
 
     def scenarios(self, module: str = "") -> list[CellId]:
-        """The scenarios that the selection takes, of all modules or of one. They have no dtype, layout or route."""
+        """Return the scenarios that the selection takes, of all modules or of one.
+
+        Scenarios have no dtype, layout or route: unless a case was requested, a selection by any of these takes none.
+        """
         selection = self.selection
         if self._only is None and (selection.dtypes, selection.layouts, selection.routes) != (None, None, None):
             return []
@@ -114,13 +120,13 @@ class Plan:
         return [cell for cell in cells if self._only in (None, cell)]
 
     def overloads(self) -> list[str]:
-        """Overloads that have samples, exist in this torch, and are served by a route asked for."""
+        """Return the overloads that have samples, exist in this torch, and are served by a requested route."""
         routes = self.selection.routes
         found = (o for o in self.corpus.overloads if o in self.inventory)
         return [o for o in found if routes is None or self.inventory[o].route.value in routes]
 
     def cells(self, overload: str) -> list[CellId]:
-        """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
+        """Return the cells of one overload in the requested tier, except those in which CPU's own kernel does harm."""
         facts = ops.facts(overload)
         recorded = self.corpus.recorded(overload)
         generated = self.corpus.generated_cells(overload, own_kernel=not self._is_composite(overload))
@@ -137,14 +143,14 @@ class Plan:
 
     @cached_property
     def _broadcasting(self) -> frozenset[str]:
-        """The names of ops of which an overload is pointwise. Some of their forms lack torch's tag."""
+        """The names of ops that have a pointwise overload. Some of their forms lack torch's tag."""
         return frozenset(_form(o) for o in self.inventory.values() if "pointwise" in o.tags)
 
     def lacking(self, overload: str) -> list[str]:
-        """Return the dtypes in which CPU lacks an overload that the backend has a kernel of its own for.
+        """Return the dtypes in which CPU lacks an overload for which the backend has a kernel of its own.
 
-        What it draws, or rounds after each of many sums, does not follow from what it would do in a wider dtype. A
-        thinned tier leaves these dtypes out.
+        Random draws, and results that are rounded after each of many sums, do not follow from a wider dtype, so
+        overloads with these have no such dtypes. A thinned tier leaves the dtypes out.
         """
         facts = ops.facts(overload)
         follows = facts.random is None and facts.tolerance.accumulation is not Accumulation.REPEATED
@@ -175,13 +181,13 @@ class Plan:
         return [name for name in CONTEXTS if wanted is None or name in wanted | chosen]
 
     def contexts_left_out(self) -> str:
-        """Which contexts of the tier have no cells, and what the backend would have to have; "" if all have cells."""
+        """Return a text with the tier's contexts without cells, and their requirements; "" if all have cells."""
         lacking = [(name, contexts.of(name).lacks(self.backend)) for name in self.contexts()]
         texts = [f"{name} (needs {what})" for name, what in lacking if what]
         return f"contexts that are not tried: {', '.join(texts)}" if texts else ""
 
     def _has_context(self, cell: CellId) -> bool:
-        """Whether the backend has what a cell's context needs, and the context applies to the cell's overload."""
+        """Return whether the backend meets the needs of a cell's context, which applies to the cell's overload."""
         context = contexts.of(cell.layout)
         if context.per_family and cell.overload not in self._few_of_families(context.name):
             return False
@@ -191,7 +197,7 @@ class Plan:
     def _few_of_families(self, name: str) -> frozenset[str]:
         """Return the overloads with cells of a context that takes few of each family.
 
-        Those whose names have the smallest checksums, so that the choice does not depend on the rest of a selection.
+        Their names have the smallest checksums, so that the choice does not depend on the rest of a selection.
         """
         context = contexts.of(name)
         families: dict[str, list[str]] = {}
@@ -201,16 +207,16 @@ class Plan:
         return frozenset(o for found in families.values() for o in found[: context.per_family])
 
     def cases(self, cell: CellId) -> list[Case]:
-        """The cases of one cell; the one asked for alone if one was."""
+        """Return the cases of one cell; only the requested case if there is one."""
         wanted, found = self.selection.case, self.all_cases(cell)
         return [c for c in found if c.id == wanted] if wanted else found
 
     def all_cases(self, cell: CellId) -> list[Case]:
-        """The cases of one cell, also if one case alone was asked for."""
+        """Return the cases of one cell, even if a single case was requested."""
         return _cases(self, cell, self.share(cell.overload).most(cell.layout))
 
     def takes_all(self, cell: CellId) -> bool:
-        """Whether :meth:`cases` are all cases that the widest tier has in this cell."""
+        """Return whether :meth:`cases` has all cases of this cell in the widest tier."""
         most, widest = (self._share_in(t, cell.overload).most(cell.layout) for t in (self.tier, WIDEST))
         found = self.all_cases(cell)
         if most != widest and most is not None and len(_cases(self, cell, most + 1)) > len(found):
@@ -218,13 +224,13 @@ class Plan:
         return len(self.cases(cell)) == len(found)
 
     def case_ids(self, cell: CellId) -> list[str]:
-        """The ids of a cell's cases, in the order they run."""
+        """Return the ids of a cell's cases, in the order in which they run."""
         if cell.is_scenario:
             return [str(CaseId(cell, RUN))]
         return [case.id for case in self.cases(cell)]
 
     def route(self, cell: CellId) -> str:
-        """How the backend serves the cell's overload; "" for a scenario."""
+        """Return the route of the cell's overload; "" for a scenario."""
         return "" if cell.is_scenario else str(self.inventory[cell.overload].route)
 
 
@@ -233,7 +239,7 @@ def _form(overload: Overload) -> str:
     return overload.base.removesuffix("_")
 
 
-@lru_cache(maxsize=8)  # as many cells of one overload follow each other
+@lru_cache(maxsize=8)  # since many cells of one overload follow each other
 def _samples_of_composite(plan: Plan, overload: str) -> tuple[Sample, ...]:
     return tuple(s for s in plan.corpus.samples(overload) if not s.own_kernel)
 

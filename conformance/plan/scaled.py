@@ -13,7 +13,7 @@ AXES = ("sizes", "large")
 
 
 def size(case: Case) -> int:
-    """Return the size that was generated: the largest of the sample's; 0 if the case has no generated size."""
+    """Return the generated size, which is the largest size of the sample; 0 if the case has no generated size."""
     if case.sample.axis not in AXES:
         return 0
     return max((n for _, n in places(case.sample)), default=0)

@@ -10,7 +10,7 @@ from conformance.plan.tiers import TIERS, Tier
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of the matrix a run takes. None takes all."""
+    """The part of the matrix that a run takes. None takes all."""
 
     tier: Tier = TIERS["wide"]
     dtypes: frozenset[str] | None = None
@@ -19,7 +19,7 @@ class Selection:
     case: str = ""  # this case alone
 
     def narrowed(self) -> Tier:
-        """The tier, cut down to the dtypes and layouts asked for."""
+        """Return the tier, limited to the requested dtypes and layouts."""
         return replace(
             self.tier,
             dtypes=self.dtypes if self.dtypes is not None else self.tier.dtypes,
@@ -28,13 +28,13 @@ class Selection:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict; the tier by its name."""
+        """Return a JSON-able dict with the tier's name."""
         names = {"dtypes": self.dtypes, "layouts": self.layouts, "routes": self.routes}
         kept = {key: None if value is None else sorted(value) for key, value in names.items()}
         return {"tier": self.tier.name, "case": self.case, **kept}
 
     @staticmethod
     def from_json(d: dict[str, Any]) -> Selection:
-        """Inverse of :meth:`to_json`."""
+        """Return the selection of a :meth:`to_json` dict."""
         kept = {key: None if d[key] is None else frozenset(d[key]) for key in ("dtypes", "layouts", "routes")}
         return Selection(tier=TIERS[d["tier"]], case=d["case"], **kept)

@@ -10,24 +10,24 @@ from conformance.corpus.places import with_arguments, with_tensors
 from conformance.plan.case import Case, movable, placed, plainly, put
 from conformance.vocabulary import CellId
 
-# What comes before a call in a sequence, at most so many of each kind.
+# The dtypes of cells of sequences, and the calls before a call in a sequence: at most this many of each kind.
 DTYPES = ("float32", "int64")
 _OF_NUMBERS, _OF_INTEGERS = ("float32",), ("int64",)
 SAMPLES = 2
 _LAYOUTS_BEFORE = ("transposed", "offset_gap", "expanded")
 _VARIANTS_BEFORE = 12
 _SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
-# Numbers of a call and of the one before it, of which a text of six decimals, or of six digits, is the same; or which
-# are equal, and yet not the same.
+# Numbers of a call and of the call before it: their texts with six decimals, or with six digits, are equal; or the
+# numbers are equal, but not the same.
 ALIKE = ((4e-7, 1e-7), (1000003.0, 1000001.0), (-0.0, 0.0))
-# The same of integers, as doubles.
+# The same for integers, as doubles.
 ONE_DOUBLE = ((2**53 + 1, 2**53), (-(2**53) - 1, -(2**53)))
-# The same of an operand that is a number on the host, as fills name them, by its dtype.
+# The same for an operand that is a number on the host: its values in the words of fills, by its dtype.
 ALIKE_ON_HOST = {"float32": ("-0", "0"), "int64": (str(2**53 + 1), str(2**53))}
 
 
 def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
-    """The cases of a cell of sequences: each is a sample's call after calls that differ from it in one thing."""
+    """Yield the cases of a cell of sequences: each is a sample's call after calls that differ from it in one thing."""
     plain = [s for s in samples if not s.axis and not s.raises and cell.dtype in s.dtypes]
     variants = [s for s in samples if s.axis == "variants" and not s.raises and cell.dtype in s.dtypes]
     plain.sort(key=lambda sample: not _variants_of(sample, variants))  # those with variants first
@@ -35,7 +35,7 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
         others = _variants_of(sample, variants)[:_VARIANTS_BEFORE]
         for label, before in _before(cell, sample, others, samples):
             yield Case(cell, sample, f"after={label}", put(sample, {}), (), tuple(before))
-        # The other way round: a cache may keep what the first call of a shape put there.
+        # The other way round: a cache may keep the entry of the first call with a shape.
         yield from (_behind(cell, variant, sample) for variant in others)
     if cell.dtype in _OF_NUMBERS:
         yield from _of_numbers_alike(cell, plain)
@@ -48,7 +48,7 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
 def _before(
     cell: CellId, sample: Sample, variants: Sequence[Sample], samples: Sequence[Sample]
 ) -> Iterator[tuple[str, list[Case]]]:
-    """Yield the calls before that of a sample, with a label for each. ``variants``: the sample with other arguments."""
+    """Yield the calls before a sample's call, with a label for each. ``variants``: the sample with other arguments."""
     for layout in _LAYOUTS_BEFORE:
         moved = {s.index: p for s in movable(sample) if not s.written and (p := placed(s, layout, cell.dtype))}
         if moved:
@@ -65,7 +65,7 @@ def _before(
 
 
 def _of_numbers_alike(cell: CellId, plain: Sequence[Sample]) -> Iterator[Case]:
-    """Yield calls with other numbers than in the call before, which a cache may take for the same if it spells them."""
+    """Yield calls after a call with other numbers, which a cache may take for the same if its keys have their texts."""
     for sample in plain:
         after, before = ([_with_floats(sample, n) for n in of] for of in zip(*ALIKE, strict=True))
         if after[0] != sample:
@@ -75,9 +75,9 @@ def _of_numbers_alike(cell: CellId, plain: Sequence[Sample]) -> Iterator[Case]:
 
 def _of_large_integers(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     """Yield calls with an integer that a double does not hold, after a call with the integer that it is rounded to."""
-    numbers: dict[tuple[int | str, ...], Sample] = {}  # a sample for each argument, by where it stands
+    numbers: dict[tuple[int | str, ...], Sample] = {}  # a sample for each argument, by its path
     for sample in samples:
-        # Of an op without tensors, such a number may be the length of the result.
+        # In an op without tensors, this number may be the length of the result.
         if any(t.pool for t in sample.tensors):
             numbers = dict.fromkeys(_paths(sample, BEYOND_FLOAT), sample) | numbers
     for path, sample in numbers.items():
@@ -86,8 +86,8 @@ def _of_large_integers(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case
 
 
 def _of_host_numbers_alike(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
-    """Yield one call with a number on the host, behind a call with another number that may be taken for it."""
-    # One of a dtype of its own may be a count.
+    """Yield one call with a number on the host, after a call with another number that may be taken for it."""
+    # An operand with a dtype of its own may be a count.
     operands = [(s, t) for s in samples for t in s.tensors if t.on_host and not t.shape and t.pool and not t.dtype]
     for sample, operand in operands[:1]:
         one, other = (_with_host_number(sample, operand, word) for word in ALIKE_ON_HOST[cell.dtype])
@@ -95,12 +95,12 @@ def _of_host_numbers_alike(cell: CellId, samples: Sequence[Sample]) -> Iterator[
 
 
 def _behind(cell: CellId, one: Sample, other: Sample) -> Case:
-    """Return the case of a sample's call behind another one's."""
+    """Return the case of a sample's call after the call of another sample."""
     return Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
 
 
 def _paths(sample: Sample, number: int) -> list[tuple[int | str, ...]]:
-    """Return where a number stands among the arguments that are no tensors."""
+    """Return the paths of a number among the non-tensor arguments."""
     found: list[tuple[int | str, ...]] = []
 
     def visit(path: tuple[int | str, ...], arg: Arg) -> Arg:
@@ -133,11 +133,11 @@ def _with_floats(sample: Sample, number: float) -> Sample:
 
 
 def _variants_of(sample: Sample, variants: Sequence[Sample]) -> list[Sample]:
-    """Return the variants of a sample: one of each argument, then another one of each, and so on.
+    """Return the variants of a sample: one for each argument, then another one for each, and so on.
 
-    Those with one other argument come before those with several. A cache may lack any one argument in its keys.
+    Variants with one other argument come before those with several. A cache may lack any one argument in its keys.
     """
-    taken: dict[str, int] = {}  # how many an argument has
+    taken: dict[str, int] = {}  # argument -> number of variants so far
     ranked = []
     for variant in variants:
         if variant.name.startswith(f"{sample.name}."):

@@ -1,7 +1,7 @@
 """Tiers: how much of the matrix a run takes. Pure.
 
 The smoke tier varies one thing at a time. An overload with a native kernel has every layout in one dtype, and every
-dtype in one layout. The others share code, so each has a few cells, and which ones differs between overloads.
+dtype in one layout. Other overloads share code, so each has only a few cells, which differ between overloads.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _OF_EVERY_DTYPE = ("contiguous", "values")
 class Share:
     """The cells and samples that a tier takes of one overload. None takes all."""
 
-    one_at_a_time: bool = False  # not every pair of a dtype and a layout, but the following
-    layouts: int | None = None  # of the first dtype, beside contiguous and those of generated samples
-    dtypes: int | None = None  # beside the first
-    samples: Mapping[str, int] = field(default_factory=dict)  # at most so many of a cell, by layout; "" for the others
+    one_at_a_time: bool = False  # not every pair of a dtype and a layout, but those below
+    layouts: int | None = None  # of the first dtype, besides contiguous and those of generated samples
+    dtypes: int | None = None  # besides the first
+    samples: Mapping[str, int] = field(default_factory=dict)  # the most samples of a cell, by layout; "" for the others
 
     def of(self, cells: Sequence[CellId]) -> list[CellId]:
         """Return the cells of one overload that are taken, in their order. Contexts' cells are all taken."""
@@ -49,7 +49,7 @@ class Share:
         ]
 
     def most(self, layout: str) -> int | None:
-        """Return the largest number of samples of a cell of a layout."""
+        """Return the most samples of a cell of a layout, or None for all."""
         return self.samples.get(layout, self.samples.get(""))
 
 
@@ -58,7 +58,7 @@ def _rank(dtype: str) -> tuple[int, str]:
 
 
 def _some(names: Sequence[str], most: int | None, overload: str) -> Iterator[str]:
-    """Yield at most so many of the names, from a place that depends on the overload."""
+    """Yield at most ``most`` of the names, starting at a place that depends on the overload."""
     start = zlib.crc32(overload.encode())
     for i in range(len(names) if most is None else min(most, len(names))):
         yield names[(start + i) % len(names)]
@@ -77,26 +77,27 @@ class Tier:
     shares: Mapping[Route, Share] = field(default_factory=dict)  # by how an overload is served; else everything
 
     def has_scenario(self, slow: bool, compiles: bool) -> bool:
-        """Whether a scenario that is slow, or that compiles, is in this tier."""
+        """Return whether a scenario that is slow, or that compiles, is in this tier."""
         return (self.slow_scenarios or not slow) and (self.compiled_scenarios or not compiles)
 
     def has_context(self, name: str, overload: str) -> bool:
-        """Whether an overload has cells of a context in this tier."""
+        """Return whether an overload has cells of a context in this tier."""
         return self.layouts is None or name in self.layouts or (name, overload) in self.chosen
 
     def share(self, route: Route, *, only_way: bool = False) -> Share:
-        """Return what is taken of an overload that is served so.
+        """Return the share of an overload with this route.
 
-        ``only_way``: no other overload reaches the kernel behind it. A tier that takes all of a native overload takes
-        all of it, too.
+        ``only_way``: no other overload reaches its kernel. A tier that takes all of a native overload also takes all of
+        this one.
         """
         as_native = only_way and Route.NATIVE not in self.shares
         return Share() if as_native else self.shares.get(route, Share())
 
 
-# What a fallback calls is tried on CPU anyway, and what a composite calls has samples of its own. But kernels that have
-# no overload of their own, such as those of conversions, are reached by composites alone: all values are tried there.
-# Values and variants are tiny: all of them together cost a fallback less than the sizes that are left out.
+# The CPU kernels that a fallback calls run on CPU anyway, and the overloads that a composite calls have samples of
+# their own. But only composites reach kernels that have no overload of their own, such as those of conversions: all
+# values are tried there. Values and variants are tiny: for a fallback, all of them together cost less than the sizes
+# that are left out.
 _GENERATED = {"sizes": 6, "sizes_gap": 6, "sizes_strided": 2, "sizes_channels_last": 2}
 _FULL = {
     Route.FALLBACK: Share(samples=_GENERATED | {"sizes": 12}),

@@ -61,7 +61,7 @@ def cases(cell: CellId, samples: Iterable[Sample], most: int | None, pointwise: 
 
 
 def _has_one_dtype(sample: Sample) -> bool:
-    """Whether a sample returns on CPU, and the cell's dtype is the only floating one of its arguments."""
+    """Return whether a sample returns on CPU, and the cell's dtype is the only floating dtype of its arguments."""
     named = [slot.dtype for slot in sample.tensors]
     named += [a.name for a in (*sample.args, *(arg for _, arg in sample.kwargs)) if isinstance(a, DtypeArg)]
     fixed = {kind_of(dtype) for dtype in named if dtype}
