@@ -1,4 +1,4 @@
-"""What a schema does not say about an op, found by overload: one family a file, each op in exactly one."""
+"""Facts about ops that a schema does not state, by overload. One family per file, each op in exactly one family."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ FAMILIES = (
 
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
-    """Every family, in order of name; ``misc``, which takes what no other claims, is last."""
+    """Return every family, in order of name; ``misc``, which takes all ops that no other family claims, is last."""
     return tuple(import_module(f"conformance.ops.{name}").FAMILY for name in FAMILIES)
 
 
 @cache
 def facts(overload: str) -> OpFacts:
-    """The facts of an overload, e.g. ``masked_fill_.Scalar``. Every name has some: ``misc`` has the most common."""
+    """Return the facts of an overload, e.g. ``masked_fill_.Scalar``. A name in no family has those of ``misc``."""
     return family_of(operator_of(overload)).facts_of(overload)
 
 
 @cache
 def family_of(operator: str) -> Family:
-    """The family of an operator, e.g. ``masked_fill``."""
+    """Return the family of an operator, e.g. ``masked_fill``."""
     exact = _by_operator().get(operator)
     return exact or next((f for pattern, f in _by_pattern() if fnmatch.fnmatchcase(operator, pattern)), families()[-1])
 
@@ -47,11 +47,11 @@ def _by_pattern() -> list[tuple[str, Family]]:
 
 
 def own_samples() -> Iterable[tuple[Family, Own]]:
-    """The samples of our own of every family."""
+    """Return our own samples of every family."""
     return [(family, sample) for family in families() for sample in family.samples]
 
 
 @lru_cache(maxsize=1)
 def configurations() -> tuple[tuple[Family, Own], ...]:
-    """The configurations of every family, see :class:`Family`."""
+    """Return the configurations of every family, see :class:`Family`."""
     return tuple((family, sample) for family in families() for sample in family.configurations)

@@ -33,7 +33,7 @@ FAMILY = Family(
         # Writes the noise as if it were dense.
         "rrelu_with_noise": {"random": Random("uniform", (0, 1)), "overruns": ("expanded",)},
         "rrelu_with_noise_functional": {"random": Random("uniform", (0, 1))},
-        # On the CPU the buffer is only filled for the backward pass, as its vector width happens to need.
+        # CPU fills the buffer only for its own backward pass, as far as its vector width needs it.
         "log_sigmoid_forward": {"equivalence": ((1, Equivalence.PRIVATE),)},
     },
     samples=(

@@ -12,7 +12,7 @@ _PROJECTIONS = (8, 2, T((24, 8)), T((24,)), T((8, 8)), T((8,)))
 
 
 def _attention(label: str, sizes: tuple[int, ...], heads: tuple[int, int] = (2, 2), **more: Any) -> Own:
-    """Return attention of batches of 2; ``sizes``: queries, keys, elements of a key, and those of a value."""
+    """Return a call on batches of 2; ``sizes``: queries, keys, elements of a key, and elements of a value."""
     queries, keys, size, *rest = sizes
     query, key = T((2, heads[0], queries, size)), T((2, heads[1], keys, size))
     value = T((2, heads[1], keys, *(rest or [size])))
@@ -20,12 +20,12 @@ def _attention(label: str, sizes: tuple[int, ...], heads: tuple[int, int] = (2, 
 
 
 def _mask(queries: int, keys: int, of: int, *heads: int) -> T:
-    """Return a mask of bools by which each query takes one key and one in so many others, or one alone."""
+    """Return a bool mask that gives each query one key, and about one in ``of`` of the others, or none for 0."""
     return T((*heads, queries, keys), f"keys/{keys}/{of}", "bool")
 
 
-# No number of queries or keys is a whole number of tiles, but in the first. Each query takes a key: what a row without
-# any is differs between versions of torch.
+# Except for the first two, no number of queries or keys is a whole number of tiles. Each query has a key, since the
+# result of a row without keys differs between torch versions.
 _CONFIGURATIONS = (
     _attention("tiles", (64, 64, 64)),
     _attention("tiles_causal", (64, 64, 64), is_causal=True),

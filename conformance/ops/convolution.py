@@ -1,4 +1,4 @@
-"""Convolutions of one to three dimensions, and what unfolds and folds their windows."""
+"""Convolutions of one to three dimensions, and the ops that unfold and fold their windows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _I3, _W3 = T((2, 3, 5, 6, 4)), T((4, 3, 2, 3, 2))
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A configuration of a convolution: sizes, and what moves the window over them."""
+    """A configuration of a convolution: its sizes, and how its window moves over them."""
 
     label: str
     channels: tuple[int, int]
@@ -50,8 +50,9 @@ class _Window:
         return (n + 2 * padding - window) // stride + 1
 
 
-# Of one to three dimensions: plain, in groups, of one channel each (depthwise), and with several results for a channel
-# (a multiplier). Batches of several images, and of more than a tile: a kernel for some may take the first alone.
+# Windows of one to three dimensions: plain, in groups, in groups of one channel (depthwise), and with several results
+# for a channel (a multiplier). Batches have several images, or more than a tile: a kernel may process only the first
+# ones.
 _WINDOWS = (
     _Window("plain_1d", (3, 4), (17,), (3,), padding=(1,)),
     _Window("long_1d", (5, 3), (1037,), (5,), batch=3, stride=(2,), padding=(2,)),

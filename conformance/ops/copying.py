@@ -1,4 +1,4 @@
-"""Copies, conversions and clones: what every twin and every other op stands on."""
+"""Copies, conversions and clones, on which every twin and every other op depends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILY = Family(
     but={
         # Backends register _copy_from.
         **{name: {"only_way": True} for name in words("copy_ _to_copy")},
-        # What lies beyond the old end of a grown tensor is not defined.
+        # The elements beyond the old end of a grown tensor are undefined.
         **{name: {"undefined": (0,)} for name in words("resize resize_as _resize_output")},
         **{
             name: {"may_alias": True}

@@ -1,4 +1,4 @@
-"""Dropout: what is kept is random, how much of it and how it is scaled is not."""
+"""Dropout: the kept elements are random, but their share and their scale are not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAMILY = Family(
     samples=(
         own("native_dropout", "half", T((8, 40)), 0.5, True),
         own("native_dropout", "not_training", T((3, 4)), 0.5, False),
-        # Of numbers with a mean of zero a wrong scale hardly shows.
+        # With a mean of zero, a wrong scale hardly shows.
         own("native_dropout", "half_of_ones", T((8, 40), "ones"), 0.5, True),
     ),
 )

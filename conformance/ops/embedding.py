@@ -17,8 +17,8 @@ FAMILY = Family(
         "embedding_sparse_backward": {"cannot": "makes a sparse tensor"},
         "_embedding_bag_sparse_backward": {"cannot": "makes a sparse tensor"},
         "_embedding_bag_dense_backward": {"doubtful": ("aliased",)},
-        # Which of the bookkeeping results are filled depends on the mode and on the fast path taken. Offsets are copied
-        # as if they were contiguous, which embedding_bag sees to before it calls these.
+        # The mode and the fast path decide which of the bookkeeping results are filled. Offsets are copied as if they
+        # were contiguous, which embedding_bag ensures before it calls these ops.
         "_embedding_bag": {"undefined": (1, 2, 3), "overruns": ("expanded", "overlapping", "mixed")},
         "_embedding_bag_forward_only": {"undefined": (1, 2, 3), "overruns": ("expanded", "overlapping", "mixed")},
     },

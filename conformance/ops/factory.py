@@ -23,17 +23,17 @@ FAMILY = Family(
             for name in words("arange linspace range")
         },
         "range.out_": {"tolerance": Tolerance(2.0, accumulation=Accumulation.FEW), "cpu_alone": True},
-        # Powers of other bounds are beyond small integers: C++ leaves open what they are converted to.
+        # Powers of other bounds exceed small integers, and C++ does not define their conversion.
         "logspace": {
             "tolerance": Tolerance(2.0, accumulation=Accumulation.FEW),
             "fixed": ("start", "end", "base"),
         },
-        # Negative bounds wrap, and their powers are beyond uint8: C++ leaves open what they are converted to.
+        # Negative bounds wrap, and their powers exceed uint8: C++ does not define their conversion.
         **{
             f"logspace.{kinds}_out": {"undefined_in": ("uint8",)}
             for kinds in words("Tensor_Tensor Tensor_Scalar Scalar_Tensor")
         },
-        # No zero there: the CPU's shortcut rounds it, fill_ on any device (the CPU too) raises.
+        # This dtype has no zero: the CPU's shortcut rounds it, but fill_ raises on every device (also on CPU).
         "scalar_tensor": {"undefined_in": ("float8_e8m0fnu",)},
         "from_file": {"cannot": "maps a file into memory; a file has no device"},
         "empty_quantized": {"cannot": "makes a quantized tensor"},

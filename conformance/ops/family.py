@@ -1,4 +1,4 @@
-"""The shape of what a schema does not say about an op: facts, families, and samples of our own. No torch here."""
+"""The types of the facts about ops that a schema does not state: facts, families, and our own samples. No torch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class Equivalence(str, Enum):
-    """How a result that is not unique is to be compared."""
+    """The comparison of a result that need not be unique."""
 
     EQUAL = "equal"  # element by element, within the tolerance
-    METADATA = "metadata"  # content is undefined, or an implementation's own: shape, dtype, stride only
-    PRIVATE = "private"  # what a kernel keeps for the one of its backward: a tensor of any size
+    METADATA = "metadata"  # shape, dtype and stride only: the content is undefined, or depends on the implementation
+    PRIVATE = "private"  # a tensor of any size that a kernel keeps for its own backward kernel
     INDEX_OF_EQUAL = "index_of_equal"  # any index at which the first tensor argument holds an equal value
     INDEX_OF_TAKEN = "index_of_taken"  # the same, each element taken once; in order if ``stable=True``
-    UP_TO_PHASE = "up_to_phase"  # columns, each times a number of modulus one
-    ROWS_UP_TO_PHASE = "rows_up_to_phase"  # the same of rows
+    UP_TO_PHASE = "up_to_phase"  # columns, each up to a factor of modulus one
+    ROWS_UP_TO_PHASE = "rows_up_to_phase"  # the same for rows
     UNORDERED = "unordered"  # the same elements in any order
 
     @property
@@ -31,14 +31,14 @@ class Equivalence(str, Enum):
 
 
 class Accumulation(str, Enum):
-    """What the rounding error of a result grows with: the number of terms summed into one element of it."""
+    """The number of terms that are summed into one element of a result, with which its rounding error grows."""
 
     NONE = "none"
-    REDUCED = "reduced"  # elements of the largest argument over elements of the result; if not fewer, a longest row
+    REDUCED = "reduced"  # elements of the largest argument / elements of the result; if not fewer, a longest row
     INNER = "inner"  # the last dimension of the first factor (matrix products)
-    WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
+    WINDOW = "window"  # elements of the weight, or kernel, / size of its first dimension
     ALL = "all"  # elements of the largest argument
-    REPEATED = "repeated"  # how often an index names one element, which has the sum of what is written to it alone
+    REPEATED = "repeated"  # how often an index names one element, which is the sum of the values written to it alone
     FEW = "few"  # a few terms, which may cancel: 1 - y * y
     CANCELS = "cancels"  # nothing is summed, but two numbers as large as the arguments cancel: 1 + erf(x), left of 0
 
@@ -48,14 +48,14 @@ class Accumulation(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a native kernel's result may lie from the float64 one.
+    """The largest distance of a native kernel's result from the float64 result.
 
-    Allowed is the greatest of ``cpu_multiple`` times the CPU's own distance, and ``ulps`` units in the last place of
-    the result's dtype, times the square root of the accumulation length where there is one (small floats are to be
-    summed in float32, and round once). Integers are exact unless they have a spread.
+    The limit is the larger of two distances: ``cpu_multiple`` times the CPU's own distance, and ``ulps`` units in the
+    last place of the result's dtype, times the square root of the accumulation length if there is one (small floats are
+    to be summed in float32, and round once). Integers are exact unless they have a spread.
 
-    The units are those of each element; where algorithms in use are accurate by the norm alone (``normwise``), of the
-    largest one. That is the largest over all dimensions from ``first_dim`` on: the two of each matrix, or an image's.
+    The units are those of each element. If common algorithms are accurate only by the norm (``normwise``), the units
+    are those of the largest element over all dimensions from ``first_dim`` on: the two of each matrix, or an image's.
     """
 
     ulps: float = 2.0
@@ -81,7 +81,7 @@ ITERATED = Tolerance(ulps=64.0, cpu_multiple=8.0, accumulation=Accumulation.ALL,
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """Results are compared by equality under the same seed on the same device, and by their distribution."""
+    """Random results. They are equal under the same seed on the same device, and are compared by their distribution."""
 
     distribution: str  # "uniform", "normal", ... as torch names the sampler
     results: tuple[int, ...] = (0,)  # positions of the random results
@@ -89,35 +89,35 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
-    """What is true of an overload on every backend. Known failures of one backend do not belong here."""
+    """The facts that hold for an overload on every backend. Known failures of one backend do not belong here."""
 
     family: str
     tolerance: Tolerance = ROUNDED
     random: Random | None = None
     undefined: tuple[int, ...] = ()  # positions of results whose content is not defined
     equivalence: tuple[tuple[int, Equivalence], ...] = ()  # position of a result -> how to compare it
-    host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
+    host: tuple[str, ...] = ()  # tensor arguments that are on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
-    overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel passes an argument's end: not run
-    doubtful: tuple[str, ...] = ()  # layouts in which it reads what is not its argument's, in some cases
-    undefined_in: tuple[str, ...] = ()  # dtypes that the samples' numbers do not fit, any result is right: not run
+    overruns: tuple[str, ...] = ()  # layouts in which CPU's kernel goes past an argument's end: not run
+    doubtful: tuple[str, ...] = ()  # layouts in which CPU's kernel reads outside its arguments, in some cases
+    undefined_in: tuple[str, ...] = ()  # dtypes that do not hold the samples' numbers, so any result is right: not run
     either_zero: bool = False  # of two zeros that compare equal either may be returned, whatever its sign
     moves: bool = False  # results are elements of the arguments, bit for bit, where nothing is added up
     signed_zeros: bool = False  # the sign of a zero is that of IEEE 754, or of the C standard's annex F
-    fixed: tuple[str, ...] = ()  # arguments that no sample is generated with other values of: results would be open
+    fixed: tuple[str, ...] = ()  # arguments that keep their values in generated samples: other results may be undefined
     last_wins: bool = False  # of two writes to one element either may win: generated indices are distinct
-    singular_values: int | None = None  # position of those that belong to the two results up to phase, pair by pair
-    eigenvalues: int | None = None  # position of those of a Hermitian matrix, whose distances limit vectors' errors
-    factorizes: bool = False  # what it makes of a matrix that is not finite, or has no factors, is not defined
-    computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
-    picks_kernel: bool = False  # calls another overload on another device, whose gradients may lie in another order
-    unstable: str = ""  # why not even the CPU gives the same bits twice
+    singular_values: int | None = None  # position of the singular values of the two results up to phase, pair by pair
+    eigenvalues: int | None = None  # position of a Hermitian matrix's eigenvalues; distances limit vectors' errors
+    factorizes: bool = False  # the result for a matrix that is not finite, or has no factors, is undefined
+    computed_in: str = ""  # a dtype to which CPU's kernel rounds intermediate values of any dtype; "" if none
+    picks_kernel: bool = False  # calls another overload on another device, whose gradients may have other strides
+    unstable: str = ""  # why even CPU may give other bits in a second call; "" if it does not
     only_way: bool = False  # a composite that alone reaches a kernel which has no overload of its own, or no samples
-    cpu_alone: bool = False  # torch registers a kernel for all devices that takes CPU memory alone
-    cannot: str = ""  # why no sample reaches it; "" if one should
+    cpu_alone: bool = False  # torch registers a kernel for all devices that works on CPU memory only
+    cannot: str = ""  # why no sample can reach it; "" if one should
 
     def equivalence_of(self, result: int) -> Equivalence:
-        """How to compare the result at a position."""
+        """Return the comparison for the result at a position."""
         if result in self.undefined:
             return Equivalence.METADATA
         return dict(self.equivalence).get(result, Equivalence.EQUAL)
@@ -151,7 +151,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """A ``generator=`` argument: one of the side's own device."""
+    """A ``generator=`` argument: a generator of the side's own device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +167,18 @@ class Own:
 
 
 def own(overload: str, label: str, *args: Any, bases: str = "float32", raises: bool = False, **kwargs: Any) -> Own:
-    """Reads as a call; ``bases`` are words, e.g. ``"float32 int64"``."""
+    """Return a sample of our own, from arguments as in a call. ``bases`` are words, e.g. ``"float32 int64"``."""
     return Own(overload, label, args, kwargs, tuple(bases.split()), raises)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Ops that share their facts, named by operator (``masked_fill``; in-place forms are meant) or pattern.
+    """Ops that share their facts, named by operator (``masked_fill``, which includes in-place forms) or by pattern.
 
-    ``but`` changes fields of the shared facts, by operator, pattern or overload; the most exact name wins.
-    ``samples`` are recorded, with their values. ``configurations`` are generated: ``normal`` is ``uniform``
-    there, and any other fill is one of :mod:`conformance.corpus.fills`. So they may be large, and a new one leaves the
-    recorded samples as they are.
+    ``but`` changes fields of the shared facts, by operator, pattern or overload; the most exact name wins. ``samples``
+    are recorded, with their values. ``configurations`` are generated: ``normal`` is ``uniform`` there, and any other
+    fill is a fill of :mod:`conformance.corpus.fills`. So they may be large, and a new configuration does not change the
+    recorded samples.
     """
 
     name: str
@@ -189,7 +189,7 @@ class Family:
     configurations: tuple[Own, ...] = ()
 
     def facts_of(self, overload: str) -> OpFacts:
-        """The shared facts, with what is different for this overload."""
+        """Return the shared facts, with the changes for this overload."""
         facts = OpFacts(self.name, **self.facts)
         operator = operator_of(overload)
         for pattern, changes in _patterns(self.but):
@@ -202,7 +202,7 @@ class Family:
 
 
 def _patterns(but: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The entries that are patterns, the longest last, since it says most."""
+    """Return the entries that are patterns. The longest pattern is last, since it is the most exact one."""
     return sorted(((k, v) for k, v in but.items() if "*" in k), key=lambda entry: len(entry[0]))
 
 
@@ -214,6 +214,6 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def operator_of(overload: str) -> str:
-    """``masked_fill`` for ``masked_fill_.Scalar``: the operator, without the mark of the in-place form."""
+    """Return the operator without the mark of the in-place form: ``masked_fill`` for ``masked_fill_.Scalar``."""
     base = overload.partition(".")[0]
     return base[:-1] if base.endswith("_") and not base.endswith("__") else base

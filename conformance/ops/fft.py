@@ -15,7 +15,8 @@ FAMILY = Family(
     {"tolerance": Tolerance(8.0, 4.0, Accumulation.ALL, normwise=True)},
     but={
         "fft_*shift": {"tolerance": EXACT},
-        # No kernel checks what the functions of torch.fft check: that a dim is named once, and one of three scalings.
+        # No kernel makes the checks of torch.fft's functions: that each dim is named once, and that the scaling is one
+        # of three.
         "_fft_*": {"fixed": ("dim", "normalization")},
         "_cufft_*": {"cannot": "the plan cache of a vendor's library"},
     },

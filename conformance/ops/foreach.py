@@ -1,4 +1,4 @@
-"""One op over a list of tensors at a time."""
+"""Ops on whole lists of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factorizations and what is solved by them."""
+"""Factorizations, and the ops that solve equations with them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ FAMILY = Family(
     ),
     {"tolerance": ITERATED},
     but={
-        # Pivots of one matrix, repeated or moved, are none of another: LAPACK takes them for places in memory.
+        # Repeated or moved pivots of one matrix are not valid for another: LAPACK uses them as positions in memory.
         "linalg_ldl_solve": {**_FACTORS, "overruns": ("expanded", "overlapping", "mixed")},
         **{name: {"tolerance": EXACT} for name in words("tril triu tril_indices triu_indices lu_unpack block_diag")},
-        # Batches of out= are taken for evenly spaced. In a large tensor that is far behind its storage.
+        # The kernel assumes that the batches of out= are evenly spaced. In a large tensor, it then goes far past the
+        # storage.
         **{name: {"tolerance": EXACT, "overruns": ("sizes_strided",)} for name in words("tril.out triu.out")},
         **dict.fromkeys(
             words(
@@ -42,7 +43,7 @@ FAMILY = Family(
             _FACTORS,
         ),
         **{name: {**_FACTORS, **_VECTORS, "eigenvalues": 0} for name in words("linalg_eigh _linalg_eigh")},
-        # With NaN in a matrix LAPACK writes outside of its arguments, and no check is before it.
+        # With NaN in a matrix, LAPACK writes outside its arguments, and nothing checks for NaN before.
         "linalg_eig": {**_VECTORS, "fixed": ("self",)},
         **{name: {"fixed": ("self",)} for name in words("linalg_eigvals _linalg_eigvals")},
         **{

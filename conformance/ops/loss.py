@@ -21,9 +21,9 @@ FAMILY = Family(
     ),
     {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
     but={
-        # The root of a difference of squares: of a distance near 0, half the digits are gone.
+        # The root of a difference of squares: a distance near 0 loses half of its digits.
         "_euclidean_dist": {"tolerance": Tolerance(4096.0, 4.0, Accumulation.CANCELS)},
-        # log_alpha: only what the targets' lengths reach is written.
+        # log_alpha: only the part that the targets' lengths reach is written.
         "_ctc_loss": {"undefined": (1,)},
         "_ctc_loss_backward": {"doubtful": ("aliased",)},
         "multilabel_margin_loss*": {"doubtful": ("zero_size",)},

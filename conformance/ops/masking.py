@@ -1,4 +1,4 @@
-"""Masking: where a mask decides which elements are written or kept, the family of the first incident."""
+"""Masking: a mask decides which elements are written or kept. The first incident was in this family."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ LOWEST = -3.0  # stands for the -inf of a real attention mask in every dtype
 
 
 def _attention_masks() -> tuple[Own, ...]:
-    """The mask of a causal decoder as a model builds it: [B, T] made [B, 1, 1, T], against scores [B, H, T, T]."""
+    """Return samples with the mask of a causal decoder as a model builds it.
+
+    The mask [B, T] becomes [B, 1, 1, T], and applies to scores [B, H, T, T].
+    """
     scores, causal, padding = T((2, 3, 4, 4)), T((2, 1, 4, 4), "mask", "bool"), T((2, 1, 1, 4), "mask", "bool")
     square, row = T((4, 4), "mask", "bool"), T((2, 4), "mask", "bool")
     samples: list[Own] = []
@@ -41,7 +44,7 @@ FAMILY = Family(
     "masking",
     words("masked_fill masked_scatter masked_scatter_backward masked_select masked_select_backward where"),
     {"tolerance": EXACT, "moves": True},
-    # The scalar 0 is none there: the CPU's shortcut rounds it, the fill that any other device goes through raises.
+    # This dtype has no 0: the CPU's shortcut rounds it, but the fill that every other device uses raises.
     but={f"where.{kind}": {"undefined_in": ("float8_e8m0fnu",)} for kind in words("Scalar ScalarSelf ScalarOther")},
     samples=_attention_masks(),
 )

@@ -9,7 +9,7 @@ _A, _B = T((16, 16), "uniform", "float8_e4m3fn"), T((16, 16), "uniform", "float8
 _ONE, _TO_FLOAT = T((), "ones", "float32"), Dtype("float32")
 _PRODUCT = T((16, 16), "undefined", "float32")
 
-# A beta of zero takes self out of the sum, whatever it holds.
+# A beta of zero removes self from the sum, whatever values self has.
 _ZERO_TIMES = (
     ("addmm", (3, 4), 12, (T((3, 5)), T((5, 4)))),
     ("addmv", (3,), 3, (T((3, 5)), T((5,)))),
@@ -28,7 +28,7 @@ FAMILY = Family(
         ),
     {"tolerance": Tolerance(4.0, accumulation=Accumulation.INNER)},
     but={
-        # Adds up a batch of products as well, or over any dimensions.
+        # These also sum a batch of products, or sum over any dimensions.
         **{op: {"tolerance": Tolerance(4.0, accumulation=Accumulation.ALL)} for op in ("addbmm", "_trilinear")},
         "_int_mm": {"doubtful": ("expanded", "overlapping", "mixed")},
     },

@@ -1,4 +1,4 @@
-"""What no other family claims: questions about tensors, autograd's own ops, and torch's tests of itself."""
+"""Ops that no other family claims: queries about tensors, autograd's own ops, and torch's tests of itself."""
 
 from __future__ import annotations
 

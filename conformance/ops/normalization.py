@@ -18,7 +18,7 @@ def _groups(label: str, batch: int, channels: int, sizes: tuple[int, ...], group
     yield own("native_group_norm_backward", label, x, x, of_groups, of_groups, of_channels, *counts, (True,) * 3)
 
 
-# Recorded numbers of images, channels and groups are equal by chance, or multiples: none can change alone.
+# The recorded numbers of images, channels and groups are equal by chance, or multiples: none can change alone.
 _GROUPS = (
     *_groups("three_groups", 2, 6, (5, 7), 3),
     *_groups("vectors", 5, 33, (11,), 11),
@@ -42,12 +42,12 @@ FAMILY = Family(
         "cudnn_*": _OTHER_DEVICE,
         "miopen_*": _OTHER_DEVICE,
         "quantized_*": {"cannot": "takes quantized tensors"},
-        # Takes its arguments for dense, and writes the norms through strides that it has copied from one of them.
+        # Assumes that its arguments are dense, and writes the norms with strides that it copies from one of them.
         "_weight_norm_interface": {
             "overruns": ("expanded", "overlapping", "mixed"), "doubtful": ("step2", "outer_gap")
         },
         "native_group_norm": {"doubtful": ("expanded",)},
-        # What the forward pass leaves: of no input is the mean infinite, nor the inverse of the deviation.
+        # Results of the forward pass: for no input is the mean infinite, or the inverse of the deviation.
         "native_layer_norm_backward": {"doubtful": ("expanded",), "fixed": ("mean", "rstd")},
         "native_group_norm_backward": {"doubtful": ("expanded", "overlapping", "mixed")},
     },

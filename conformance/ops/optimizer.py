@@ -15,7 +15,7 @@ _ADAGRAD = {"lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-6, "maximize": False
 
 
 def _steps(operator: str, *lists: Any, **options: Any) -> tuple[Own, ...]:
-    """The in-place and the functional form, with the learning rate as a number and as a tensor."""
+    """Return the in-place and the functional form, with the learning rate as a number and as a tensor."""
     rate = T((), (0.01,), "float32")
     return tuple(
         own(f"{operator}{form}", "two_parameters", *lists, lr=lr, **options)
@@ -27,7 +27,7 @@ FAMILY = Family(
     "optimizer",
     words("_fused_adagrad _fused_adam _fused_adamw _fused_sgd"),
     {"tolerance": Tolerance(8.0, 4.0)},
-    # In half types CPU's step over the rest of a vector reads the elements behind the momentum.
+    # In half dtypes, CPU's step over the rest of a vector reads the elements behind the momentum.
     {"_fused_sgd*": {"doubtful": ("values",)}},
     samples=(
         *_steps("_fused_adam", _LIST, _LIST, _LIST, _POSITIVE, (), _STEPS, amsgrad=False, **_ADAM),

@@ -17,7 +17,7 @@ _ROUNDED_QUOTIENTS = words(
 
 
 def _of_two_dtypes() -> tuple[Own, ...]:
-    """The operands' dtypes differ, so that the result's has to be found."""
+    """Return samples whose operands have different dtypes, so that the op must find the dtype of the result."""
     matrix, half = T((3, 4)), T((), (2.5,), "float32")
     floats, doubles, bfloats = (T((3, 4), "positive", name) for name in ("float32", "float64", "bfloat16"))
     ints, bools = T((3, 4), "positive", "int64"), T((3, 4), "mask", "bool")
@@ -41,7 +41,7 @@ def _of_two_dtypes() -> tuple[Own, ...]:
 
 
 def _divided_by_zero() -> tuple[Own, ...]:
-    """Integers have no infinity."""
+    """Return divisions of integers by zero, which raise an error: integers have no infinity."""
     matrix, zeros = T((3, 4)), T((3, 4), (1.0, 2.0, 0.0) * 4)
     ops = words("floor_divide remainder.Tensor fmod.Tensor")
     samples = [own(op, "by_zero", matrix, zeros, bases="int64", raises=True) for op in ops]
@@ -63,9 +63,9 @@ FAMILY = Family(
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT},
         **{name: {"signed_zeros": True} for name in words("div divide true_divide mul multiply")},
-        # CPU multiplies the magnitude of a quotient that it rounds by its sign, and others round the quotient.
+        # CPU multiplies the magnitude of a rounded quotient by its sign, and other devices round the quotient.
         **{name: {"signed_zeros": False} for name in _ROUNDED_QUOTIENTS},
-        # What cancels leaves the rounding of its terms behind.
+        # After terms cancel, their rounding errors remain.
         **{name: {"tolerance": SUMMED, "signed_zeros": True} for name in words("add sub subtract rsub")},
         **{name: {"tolerance": SUMMED} for name in words("addcmul addcdiv lerp _add_relu")},
         **{

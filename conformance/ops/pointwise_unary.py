@@ -10,11 +10,11 @@ _EXACT = words(
     "isreal clamp clamp_max clamp_min clip special_round _is_all_true _is_any_true frexp"
 )
 _SPECIAL = T((3, 4), (NAN, INF, -INF, 0.0, -0.0, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
-# No zeros: a bound may pick either of two that have different signs.
+# No zeros: of two zeros with different signs, a bound may pick either.
 _CLAMPED = T((3, 4), (NAN, INF, -INF, 0.5, -0.5, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
 _BOUNDS = T((3, 4), (0.125, NAN, 1.0, -1.0) * 3), T((3, 4), (1.0, 1.0, NAN, 0.5) * 3)
 _ROUNDS = words("deg2rad frac rad2deg round sgn square special_round abs absolute conj_physical")
-# Odd functions, among others. What `frac` gives of a negative integer differs: C's modf returns -0, x - trunc(x) 0.
+# Odd functions, among others. For a negative integer, `frac` may give -0 (C's modf) or 0 (x - trunc(x)).
 _SIGNED = words(
     "abs absolute deg2rad rad2deg round special_round sgn square arcsin arcsinh arctan arctanh asin asinh atan atanh "
     "erf erfinv expm1 log1p reciprocal sin sinh sqrt tan tanh"

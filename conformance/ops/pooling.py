@@ -11,7 +11,8 @@ FAMILY = Family(
     but={
         "*max_pool*": {"equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)},
         "*max_pool*_backward": {"equivalence": ()},
-        # Reads indices as if they were contiguous, past the end of a short storage, and writes where they say.
+        # Reads indices as if they were contiguous, past the end of a short storage, and writes at the positions they
+        # name.
         "fractional_max_pool*_backward": {"overruns": ("expanded", "overlapping", "mixed")},
         "adaptive_max_pool3d_backward": {"overruns": ("expanded", "overlapping", "step2", "mixed")},
         "mkldnn_*": {"cannot": "takes tensors of the mkldnn layout"},

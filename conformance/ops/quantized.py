@@ -1,4 +1,4 @@
-"""Quantization: fake quantization on plain tensors; quantized tensors themselves no sample can hold."""
+"""Quantization: fake quantization on plain tensors. A sample cannot hold quantized tensors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAMILY = Family(
             name: {"tolerance": SUMMED}
             for name in words("*_backward _weight_int4pack_mm_for_cpu _dyn_quant_matmul_4bit")
         },
-        # Its loads are aligned, whatever the argument is.
+        # Its loads require alignment, which an argument may lack.
         "_weight_int8pack_mm": {"tolerance": SUMMED, "overruns": ("offset1", "offset_gap", "outer_gap", "overlapping")},
         "_dyn_quant_*": {"cannot": "packs weights for KleidiAI, a library of Arm"},
         # The packed form is the CPU's own.

@@ -30,7 +30,7 @@ FAMILY = Family(
         **{name: {"random": Random(kind)} for kind, names in _KINDS.items() for name in words(names)},
         # Gradients with respect to the parameters draw nothing.
         **{name: {"tolerance": TRANSCENDENTAL} for name in words("_standard_gamma_grad _dirichlet_grad")},
-        # CPU counts in int64, and does not say where it overflows.
+        # CPU counts in int64, and does not report an overflow.
         "poisson": {"random": Random("poisson"), "fixed": ("self",)},
         "binomial": {"random": Random("binomial"), "fixed": ("count",)},
         **{

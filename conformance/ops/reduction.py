@@ -1,4 +1,4 @@
-"""Reductions over some or all dimensions, and running ones."""
+"""Reductions over some or all dimensions, and running reductions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HELPERS = words("_cummax_helper _cummin_helper")
 
 
 def _extremes() -> tuple[Own, ...]:
-    """NaN wins, then the first of equal elements."""
+    """Return samples with special values and with ties: NaN wins, then the first of equal elements."""
     special = T((3, 5), (1.0, NAN, 2.0, -1.0, 3.0, INF, 1.0, -INF, 2.0, 1.0, NAN, -INF, 3.0, NAN, INF))
     ties = T((3, 5), (2.0, 5.0, 5.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0, 1.0, 4.0, 2.0, 4.0, 1.0))
     rows: list[tuple[str, tuple[int, ...]]] = [
@@ -40,7 +40,7 @@ def _extremes() -> tuple[Own, ...]:
 
 
 def _long() -> tuple[Own, ...]:
-    """Enough terms for what a narrow accumulator loses to show."""
+    """Return samples with enough terms to show the loss of a narrow accumulator."""
     rows, line = T((2, 1500), "uniform"), T((2000,), "uniform")
     whole = T((3, 40), "arange")
     samples = [own(op, "long_rows", rows, (1,)) for op in words("sum.dim_IntList mean.dim")]
@@ -67,8 +67,9 @@ FAMILY = Family(
             name: {"tolerance": EXACT, "either_zero": True, "equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)}
             for name in _WITH_INDEX
         },
-        # Without the checks of cummax and cummin: the CPU's loops write behind what has no element, or no dimension,
-        # and a negated output, which the schema writes and does not return, leaves a damaged heap (MathBitsFallback).
+        # These lack the checks of cummax and cummin: the CPU's loops write behind an argument without elements or
+        # dimensions. A negated output, which the schema writes but does not return, leaves a damaged heap
+        # (MathBitsFallback).
         **{
             name: {
                 "tolerance": EXACT,

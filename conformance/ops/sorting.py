@@ -1,4 +1,4 @@
-"""Sorting and what stands on order: top k, medians, quantiles, searches, unique values, histograms."""
+"""Sorting and ops that depend on order: top k, medians, quantiles, searches, unique values, histograms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from conformance.ops.family import EXACT, INF, NAN, ROUNDED, Equivalence, Family
 _WITH_INDEX = {"equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)}
 _WITH_TAKEN = {"equivalence": ((1, Equivalence.INDEX_OF_TAKEN),)}
 
-# Rows with what has no order, the zeros in rows of their own: only a stable sort says which of two comes first.
+# Rows with values that have no order, and zeros in separate rows: only a stable sort defines which of two comes first.
 _SPECIAL = T((2, 5), (3.0, NAN, -1.0, INF, -INF, 2.0, NAN, 1.0, NAN, 2.0))
 _ZEROS = T((2, 5), (0.0, 1.0, -0.0, -0.0, 2.0, -0.0, 0.0, 0.0, -1.0, 3.0))
 
@@ -23,7 +23,7 @@ FAMILY = Family(
     but={
         **dict.fromkeys(words("kthvalue mode nanmedian"), _WITH_INDEX),
         "sort": _WITH_TAKEN,
-        # Not sorted, the results are in any order.
+        # If not sorted, the results are in any order.
         "topk": {**_WITH_TAKEN, "fixed": ("sorted",)},
         "median": {**_WITH_INDEX, "doubtful": ("expanded",)},
         "argsort": {"equivalence": ((0, Equivalence.INDEX_OF_TAKEN),)},

@@ -18,7 +18,7 @@ FAMILY = Family(
             "to_mkldnn_backward _mkldnn_reshape _mkldnn_transpose mkldnn_reorder_* mkldnn_linear*"
         ),
     {"tolerance": EXACT, "cannot": "takes or makes a tensor of a layout that is not strided"},
-    # they take an index tensor's memory for dense
+    # These assume that an index tensor is dense.
     but={name: {"cannot": "", "overruns": ("expanded", "overlapping", "mixed")} for name in _DENSE},
     samples=(
         own("_convert_indices_from_coo_to_csr", "rows", T((5,), (0, 0, 1, 2, 2), "int64"), 3, bases="int64"),

@@ -1,4 +1,4 @@
-"""Views: other metadata over the same memory, and the copies made by way of them."""
+"""Views: other metadata over the same memory, and copies of views."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAMILY = Family(
         },
         # takes sizes and strides unchecked, and reads past the end of a storage that the layout makes shorter
         "_reshape_alias_copy": {"overruns": ("expanded", "overlapping", "zero_dim", "zero_size", "mixed")},
-        # Bytes that are no bool's may be copied as they are, or as True.
+        # Bytes that are not valid bools may be copied unchanged, or as True.
         "view_copy.dtype": {"fixed": ("dtype",)},
         "tensor_split.tensor_indices_or_sections": {"host": ("tensor_indices_or_sections",)},
     },
