@@ -201,7 +201,7 @@ def _most(overload: Overload) -> dict[str, int]:
 
 
 def main(argv: Iterable[str] = sys.argv[1:]) -> int:
-    """``python -m conformance.corpus.build [DIRECTORY]``"""
+    """Run ``python -m conformance.corpus.build [DIRECTORY]``."""
     out_dir = Path(next(iter(argv), DATA))
     print(build(out_dir, lambda s: print(s, file=sys.stderr, flush=True)).summary())
     return 0

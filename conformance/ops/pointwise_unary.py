@@ -14,7 +14,7 @@ _SPECIAL = T((3, 4), (NAN, INF, -INF, 0.0, -0.0, 0.25, -0.25, 2.0, -2.0, NAN, 1.
 _CLAMPED = T((3, 4), (NAN, INF, -INF, 0.5, -0.5, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
 _BOUNDS = T((3, 4), (0.125, NAN, 1.0, -1.0) * 3), T((3, 4), (1.0, 1.0, NAN, 0.5) * 3)
 _ROUNDS = words("deg2rad frac rad2deg round sgn square special_round abs absolute conj_physical")
-# Odd functions, among others. For a negative integer, `frac` may give -0 (C's modf) or 0 (x - trunc(x)).
+# Odd functions, among others. `frac` is left out: for a negative integer, C's modf gives -0, and x - trunc(x) gives 0.
 _SIGNED = words(
     "abs absolute deg2rad rad2deg round special_round sgn square arcsin arcsinh arctan arctanh asin asinh atan atanh "
     "erf erfinv expm1 log1p reciprocal sin sinh sqrt tan tanh"

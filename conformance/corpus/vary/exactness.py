@@ -1,10 +1,10 @@
-"""Whether CPU is exact enough for samples that evaluate a function densely: a device may be more exact."""
+"""Check of CPU's exactness, for samples that evaluate a function densely: a device may be more exact."""
 
 from __future__ import annotations
 
 import torch
 
-# CPU is inexact if more than this part of the elements is off by more than this many units in the last place of
+# CPU is inexact if more than ``_PART_OFF`` of the elements are off by more than ``_OFF`` units in the last place of
 # float32, in which CPU also computes for smaller floats. Some functions cancel in a part of their domain, which the
 # judge allows.
 _OFF = 64
