@@ -1,4 +1,4 @@
-"""Finds the earlier calls that make an op fail which is correct alone, and shrinks them."""
+"""The search for earlier calls without which a failing op is correct, and their reduction."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from conformance.triage.shrink import shrink
 RIGHT_ALONE = "the op alone is correct, so the failure depends on earlier calls of the program"
 SECONDS = 90.0  # time budget of the search
 MOST_TRIES = 60  # of the shrinker for each call
-CONFIRMED = 3  # repetitions of the result in fresh processes
+CONFIRMED = 3  # repetitions in fresh processes that confirm a result
 
 
 def what_came_before(job: Job, e: Evidence, lane: str, path: Path | None) -> tuple[Evidence, Versions]:
-    """Return the needed calls, then versions with smaller arguments; none if the calls alone do not fail."""
+    """Return the evidence with its ``before``, and the failing versions: the needed calls, then smaller arguments.
+
+    There are no versions if the calls were not recorded, or if repeating them does not reproduce the failure each time.
+    """
     if path is None:
         return replace(e, notes=(RIGHT_ALONE, "the calls could not be recorded in another run")), []
     steps, gaps = sequence.load(path)
@@ -52,7 +55,7 @@ def _elsewhere(job: Job, e: Evidence, lane: str, steps: list[Step]) -> list[str]
 
 
 class _Asked:
-    """A prober that repeats steps until the time is over."""
+    """A prober that repeats steps, with a time budget that its callers respect."""
 
     def __init__(self, p: Prober, path: Path) -> None:
         self._prober, self._path, self._written = p, path, 0
@@ -60,11 +63,11 @@ class _Asked:
 
     @property
     def over(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time budget is used up."""
         return time.monotonic() > self._ends
 
     def whole(self, kept: Sequence[int]) -> bool:
-        """Return whether the last of these steps of the program fails."""
+        """Return whether the last of the program's steps with these indices fails."""
         return self._ask(self._path, kept)
 
     def these(self, steps: Sequence[Step]) -> bool:
@@ -82,12 +85,15 @@ class _Asked:
         return wrong(answer) and answer.get("at", len(kept) - 1) == len(kept) - 1
 
     def counted(self, kept: Sequence[int]) -> tuple[int, int]:
-        """Return the numbers of failures and of tries of steps of the program."""
+        """Repeat the program's steps with these indices. Return the numbers of failures and of tries."""
         return sum(self.whole(kept) for _ in range(CONFIRMED)), CONFIRMED
 
 
 def _reduced(job: Job, asked: _Asked, before: Before, steps: Sequence[Step]) -> tuple[Versions, Before]:
-    """Return a minimal part of the program's steps that fails each time; none if all steps do not fail."""
+    """Return the fewest steps of the program that fail each time, and the counts of the tries.
+
+    Return no steps if the op does not fail each time after all earlier steps, or if it also fails without them.
+    """
     last = len(steps) - 1
     before = replace(before, again=asked.counted(range(len(steps))), alone=asked.counted([last]))
     if before.again[0] < CONFIRMED or before.alone[0]:

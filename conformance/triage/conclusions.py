@@ -147,7 +147,7 @@ def _threads(e: Evidence) -> Conclusion:
 
 
 def _with_a_single_thread(e: Evidence, index: int) -> tuple[Ruling, tuple[str]]:
-    """Return the ruling from the run with a single thread. ``index``: of the first failing op of the other runs."""
+    """Return the ruling from the run with a single thread. ``index``: where the first failing op of other runs is."""
     if e.single_thread is None:
         return Ruling.OPEN, ("no run with a single thread",)
     if _same(e.single_thread, index):

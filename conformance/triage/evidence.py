@@ -40,7 +40,10 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class CopyProbe:
-    """The copy primitive alone, with the op's own tensors: "right", "wrong" or the signal that killed it."""
+    """The results of the copy primitive alone, with the op's own tensors and with contiguous copies of them.
+
+    A result is "right", "wrong", or how the process died: a signal's name or "timeout".
+    """
 
     as_they_lie: str
     contiguous: str
@@ -56,10 +59,10 @@ class Before:
     missed: tuple[tuple[str, int], ...] = ()  # op -> number of calls that cannot be recorded
     again: tuple[int, int] = (0, 0)  # after all of these calls
     alone: tuple[int, int] = (0, 0)  # without earlier calls
-    needed: tuple[str, ...] = ()  # the ops after which it fails
+    needed: tuple[str, ...] = ()  # the ops after which the op fails
     confirmed: tuple[int, int] = (0, 0)  # after the needed ops alone
-    minimal: bool = False  # without any one of the needed ops it does not fail
-    lanes: tuple[str, ...] = ()  # the lanes in which it fails after the needed ops
+    minimal: bool = False  # whether the op passes if any one of the needed ops is left out
+    lanes: tuple[str, ...] = ()  # the lanes in which the op fails after the needed ops
 
     @property
     def sure(self) -> bool:
@@ -82,7 +85,7 @@ class Evidence:
     torch: str = ""
     notes: tuple[str, ...] = field(default=())
     before: Before | None = None
-    complete: bool = True  # whether triage has ended by itself
+    complete: bool = True  # whether triage ran to its end
 
     @property
     def first(self) -> tuple[str, Found] | None:
@@ -107,7 +110,7 @@ class Evidence:
 
     @property
     def sound(self) -> bool:
-        """Whether triage ended by itself, ops were compared, none failed, and the program ended well in every lane."""
+        """Whether triage ran to its end, ops were compared, none failed, and the program ended well in every lane."""
         return self.complete and self.first is None and not self.troubled and self.judged
 
     @property

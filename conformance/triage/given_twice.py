@@ -30,7 +30,7 @@ class GivenTwice:
         self.starts: dict[int, tuple[Seen, StorageWeakRef]] = {}  # address -> the tensor at it
 
     def look(self, call: str, outcome: CallOutcome) -> list[Mismatch]:
-        """Return the results of a call that share memory with a live tensor. Call it after each call."""
+        """Return the results of a call that share memory with a live tensor. Must be called after each call."""
         for argument in outcome.side.arguments:
             self._see(Seen(argument.slot.name, call), argument.tensor)
         found = []

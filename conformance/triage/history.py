@@ -1,4 +1,4 @@
-"""Records the last calls of a program within a size limit: their shared storages, and when each was freed."""
+"""The last calls of a program within a size limit, with their shared storages and the times of their frees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_BYTES = 256 << 20  # of recorded storages; equal contents count once
 
 
 class History:
-    """The calls on the device so far. A storage that does not change between two calls is stored once."""
+    """The last calls on the device. A storage that does not change between two calls is stored once."""
 
     def __init__(self, device: torch.device, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES) -> None:
         self._device, self._most_calls, self._most_bytes = device, most_calls, most_bytes
@@ -45,7 +45,7 @@ class History:
         self._missed[op] += 1
 
     def take(self, call: Call, side: Side) -> None:
-        """Record a call before it is made with the arguments of ``side``."""
+        """Record a call, before it is made with the arguments of ``side``."""
         freed = tuple(self._gone())
         numbers = tuple(self._number(a.base) for a in side.arguments)
         step = Step(self._thrifty(call, numbers), numbers, (), freed)
@@ -57,7 +57,7 @@ class History:
             self._drop()
 
     def made(self, outcome: CallOutcome) -> None:
-        """Record the storages of the results of that call."""
+        """Record the storages of the results of the last call that :meth:`take` recorded."""
         numbers = tuple(self._number(leaf) if isinstance(leaf, torch.Tensor) else None for _, leaf in outcome.leaves)
         self._steps[-1] = replace(self._steps[-1], results=numbers)
 
@@ -78,7 +78,7 @@ class History:
                 yield number
 
     def _thrifty(self, call: Call, numbers: tuple[int | None, ...]) -> Call:
-        """Return the call with stored bytes in place of equal ones."""
+        """Return the call with bytes that are stored already, where a storage has not changed since an earlier call."""
         kept = dict(call.storages)
         for slot, number in zip(call.case.sample.tensors, numbers, strict=True):
             data = kept[slot.pool]

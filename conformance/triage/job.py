@@ -47,15 +47,15 @@ class Job:
         return dict(os.environ) | dict(self.lanes[lane])
 
     def run(self, module: ModuleType, arguments: list[str], lane: str, output: IO[bytes]) -> Process:
-        """Start ``python -m module arguments`` in a lane. The user's own environment never runs in a forked process."""
+        """Start ``python -m module arguments`` in a lane: forked where possible, but never in the lanes ``ALWAYS``."""
         if self.warm and lane not in ALWAYS and forkable(self.lanes[lane]):
-            with contextlib.suppress(OSError):  # the warm process is gone
+            with contextlib.suppress(OSError):  # the warm process has ended
                 return self.warm.run(module.__name__, arguments, self.environment(lane), output)
         command = [self.python, "-m", module.__name__, *arguments]
         return subprocess.Popen(command, env=self.environment(lane), stdout=output, stderr=subprocess.STDOUT)
 
     def talk(self, module: ModuleType, arguments: list[str], lane: str) -> Talker:
-        """Start a process as :meth:`run` does, with text pipes for its standard input and output."""
+        """Start a module in a lane, forked where possible, with text pipes for its standard input and output."""
         if self.warm and forkable(self.lanes[lane]):
             with contextlib.suppress(OSError):
                 return self.warm.talk(module.__name__, arguments, self.environment(lane))

@@ -16,7 +16,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 def environments(backend: str, file: Path, offered: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """Return the variables of each lane, the user's own environment first. Raises TomlError.
 
-    ``offered``: the environments of the backend's adapter, used if there is no ``file``.
+    ``offered``: the environments of the backend's adapter, used if there is no ``file`` or it is of another backend.
     """
     lanes: dict[str, dict[str, str]] = {OWN: {}, SINGLE: dict(ONE_THREAD)}
     if file.is_file():

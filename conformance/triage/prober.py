@@ -1,7 +1,8 @@
 """A process that answers questions about recorded calls and memory in one environment, each in a forked child.
 
 ``python -m conformance.triage.prober BACKEND`` reads lines with JSON lists, ``[question, argument...]``, and answers
-with lines of JSON objects. If the child dies, the answer is ``{"died": signal}``, and ``"at"``: the index of the call.
+with lines of JSON objects. If the child dies, the answer is ``{"died": signal}``, for steps with the index of the step
+that ran as ``"at"``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def judge(backend: Capabilities, path: str) -> dict[str, Any]:
 
 
 def steps(backend: Capabilities, path: str, kept: list[int]) -> dict[str, Any]:
-    """Repeat these steps of a file in one process with shared storages. Return the first difference of the last."""
+    """Repeat these steps of a file in one process with shared storages. Return the last step's first difference."""
     mismatches = rerun.last(sequence.part(_sequence(path), set(kept)), backend, _page.write)
     return _first(mismatches)
 
@@ -88,7 +89,7 @@ def _dense(value: Any) -> Any:
 
 
 def copy(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
-    """Copy each tensor of the call to a fresh contiguous one; for ``copy_``, to its target. Return the first error."""
+    """Copy each tensor of the call to a new contiguous tensor; for ``copy_``, to its target. Return the first error."""
     (call,) = file.load(Path(path))
     primitive = call_of(COPIES[0])
     for source, target in _pairs(call, torch.device(backend.device), dense):

@@ -1,4 +1,4 @@
-"""Tests the culprit's parts alone in several lanes: the op, its copies, the allocator."""
+"""Tests of the culprit's parts alone in several lanes: the op, its copies, the allocator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conformance.triage.evidence import CopyProbe, Evidence, Kernel, LaneRun
 from conformance.triage.job import AT_ONCE, Job
 
 MOST_ASKED = 4  # lanes with the same finding in which the culprit is tested alone
-BROKEN = "broken"  # the key of an answer that a prober did not give
+BROKEN = "broken"  # the key that replaces an answer if the prober's process has ended
 T = TypeVar("T")
 
 
@@ -57,7 +57,7 @@ class Prober:
 
 @contextmanager
 def prober(job: Job, lane: str) -> Iterator[Prober]:
-    """Return a context manager of a prober."""
+    """Yield a prober in a lane, and close it afterwards."""
     opened = Prober(job, lane)
     try:
         yield opened
@@ -82,7 +82,7 @@ def question(job: Job, e: Evidence, lane: str, path: Path) -> Evidence:
 
 
 def _known(lanes: Sequence[str], answers: Sequence[T | None]) -> tuple[tuple[str, T], ...]:
-    """Return each lane with its answer, without those that gave none."""
+    """Return the lanes that answered, each with its answer."""
     return tuple((lane, answer) for lane, answer in zip(lanes, answers, strict=True) if answer is not None)
 
 
@@ -92,7 +92,7 @@ def named(runs: Sequence[LaneRun], lane: str) -> LaneRun | None:
 
 
 def asked_lanes(e: Evidence, lane: str) -> list[str]:
-    """Return the culprit's lane, the lanes with other findings, and some of the lanes with the same finding."""
+    """Return the culprit's lane, the lanes with another finding or none, and some of those with the same finding."""
     others = [r.lane for r in e.runs if r.lane not in (lane, lanes_.SINGLE, lanes_.OWN)]
     differing = [n for n in others if n not in e.finding_lanes]
     agreeing = sorted((n for n in others if n in e.finding_lanes), key=lambda n: not _died_in(e, n))
@@ -102,7 +102,7 @@ def asked_lanes(e: Evidence, lane: str) -> list[str]:
 def shown_in(e: Evidence, lane: str) -> str:
     """Return the lane for the script: the culprit's lane, or the first in which the op fails alone.
 
-    An op that reads out of bounds may find the correct values by chance. A lane with guard pages stops it each time.
+    An op that reads out of bounds may read the correct values by chance. With guard pages, it fails each time.
     """
     alone = dict(e.alone)
     wrong = [n for n in alone if alone[n]]
@@ -116,7 +116,7 @@ def _died_in(e: Evidence, lane: str) -> bool:
 
 @dataclass(frozen=True)
 class _Answers:
-    """The answers of one lane's prober; None where its process ended without one."""
+    """The answers of one lane's prober. None: the prober's process ended without an answer."""
 
     wrong: bool | None
     blocks: str | None
@@ -163,7 +163,7 @@ def _kernels(job: Job, p: Prober, path: Path) -> tuple[Kernel, ...]:
 
 
 def _route(operator: str, device: str) -> str:
-    """Return the route of an operator. The dispatcher's profile does not contain its overload."""
+    """Return a route of any overload of an operator: the dispatcher's profile does not name the overload."""
     packet = getattr(torch.ops.aten, operator, None)
     names = [operator if o == "default" else f"{operator}.{o}" for o in packet.overloads()] if packet else []
     names = [n for n in names if exists(n)]

@@ -1,4 +1,4 @@
-"""Shrinks failing calls, and writes a script that fails each time."""
+"""The reduction of failing calls, and a script of them that fails each time."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ def smaller(job: Job, lane: str, path: Path) -> Versions:
 
 
 def finish(job: Job, e: Evidence, versions: Versions, lane: str) -> tuple[Evidence, str]:
-    """Return the script of the smallest version that fails each time, and test it with other interpreters.
+    """Return the evidence, and the script of the smallest version whose script fails each time.
 
-    A call that reads out of bounds fails depending on the memory there. Larger versions fail more often.
+    If no script fails each time, return that of the smallest version that can be written as a script; "" if there is
+    none. A script that fails each time is also run with the job's other interpreters. Whether a call that reads out of
+    bounds fails depends on the memory there, so larger versions fail more often.
     """
     if not versions:
         return e, ""
@@ -84,7 +86,7 @@ def _own(text: str) -> str:
 
 
 def _fails(job: Job, python: str, path: Path, lane: str) -> bool:
-    """Whether a script exits with another code than 0, or does not end within the seconds of a run."""
+    """Return whether a script exits with another code than 0, or does not end within the job's timeout."""
     environment, command = job.environment(lane), [python, str(path)]
     try:
         ran = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=job.timeout)

@@ -1,4 +1,4 @@
-"""Repeats the steps of a sequence on the device with shared storages, and compares the last one with CPU."""
+"""Repetition of a sequence's steps on the device with shared storages; the last step is compared with CPU."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from conformance.triage.watch import differences
 
 
 def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:
-    """Repeat all steps. Return the differences of the last one. ``tell`` is called with the index of each step.
+    """Repeat all steps. Return the last step's differences from CPU. ``tell`` is called with the index of each step.
 
-    A storage is created with the recorded bytes at the first step that uses it. It stays until it is freed.
+    A storage is created with the recorded bytes at the first step that uses it, and lives until a step frees it.
     """
     device = torch.device(backend.device)
     bases: dict[int, torch.Tensor] = {}

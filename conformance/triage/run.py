@@ -20,7 +20,10 @@ from conformance.triage.watching import call_file, sequence_file, watched
 
 
 def triage(job: Job) -> Iterator[tuple[Evidence, str]]:
-    """Yield the evidence after each step, the last time complete, and a script of the defect, "" until there is one."""
+    """Yield the evidence and the script of the defect after each step. The script is "" until it is written.
+
+    The last evidence is complete.
+    """
     if sys.platform != "linux":
         yield from _triage(job)
         return
@@ -42,7 +45,7 @@ def _triage(job: Job) -> Iterator[tuple[Evidence, str]]:
 
 
 def _of_the_first(job: Job, evidence: Evidence) -> Iterator[tuple[Evidence, str]]:
-    """Test the first failing op alone or after earlier calls, and write a script. Yield what each step has found."""
+    """Test the first failing op alone or after earlier calls, and write a script. Yield both after each step."""
     assert evidence.first is not None
     lane, found = evidence.first
     job.tell(f"first: {found.op}, call {found.index}, in lane {lane!r}")
@@ -63,7 +66,7 @@ def _of_the_first(job: Job, evidence: Evidence) -> Iterator[tuple[Evidence, str]
 
 
 def interpreter(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return interpreter and program of a command such as ``python script.py`` or ``script.py``. Raises ValueError."""
+    """Return the interpreter and the program of ``python script.py``, ``script.py`` or similar. Raises ValueError."""
     first, *rest = command or ("",)
     if first.endswith(".py"):
         return sys.executable, tuple(command)
@@ -73,7 +76,7 @@ def interpreter(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def program_of(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return what :func:`interpreter` does. Raises ValueError also if the script does not exist."""
+    """Return the interpreter and the program of a command. Raises ValueError, also if the script does not exist."""
     python, program = interpreter(command)
     if program[0] != "-m" and not Path(program[0]).is_file():
         raise ValueError(f"no script {program[0]}")

@@ -1,4 +1,4 @@
-"""Writes a short script of a few small calls, which needs only torch and the backend."""
+"""A short script of a few small calls, which needs only torch and the backend."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ torch.testing.assert_close(actual, expected, check_device=False, equal_nan=True)
 
 
 def script(steps: Sequence[Step], backend: Capabilities, title: str, everything: bool = False) -> str:
-    """Return the script. With ``everything``, it compares all live tensors, not only the results of the last call.
+    """Return the script. With ``everything``, it also compares the live tensors of the calls before the last.
 
-    Raises ValueError for too many calls or values, and for a storage with two dtypes.
+    Raises ValueError if the calls cannot be written as a short script: for too many calls or values, for a storage with
+    two dtypes, and if one of several results is freed before the others.
     """
     if len(steps) > MOST_STEPS:
         raise ValueError(f"{len(steps)} calls are too many")
@@ -53,12 +54,12 @@ def own_lines(text: str) -> int:
 
 
 class _Writer:
-    """Writes the lines of the function. An existing storage is used through its first variable."""
+    """A writer of the lines of the function. An existing storage is used through its first variable."""
 
     def __init__(self) -> None:
         self._made = 0  # number of tensors written out
         self._variables: dict[int, list[str]] = {}  # number of a storage -> its variables
-        self._seen: dict[int, tuple[str | None, Placement | None]] = {}  # dtype and placement of the first of them
+        self._seen: dict[int, tuple[str | None, Placement | None]] = {}  # dtype and placement of the first variable
 
     def lines(self, steps: Sequence[Step], everything: bool) -> list[str]:
         """Return all lines. The last one is a return statement."""
@@ -86,7 +87,7 @@ class _Writer:
         return [f"del {', '.join(gone)}"] if gone else []
 
     def _tensor(self, step: Step, slot: TensorSlot, lines: list[str]) -> str:
-        """Return the expression for an argument. If it does not exist yet, add the line that creates it."""
+        """Return the expression for an argument. For a new storage, append the line that creates it to ``lines``."""
         number, placement = step.storages[slot.index], step.call.case.placements[slot.index]
         if number is not None and number in self._variables:
             return self._again(number, slot, placement)

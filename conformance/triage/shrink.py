@@ -1,4 +1,4 @@
-"""Shrinks a failing call with a greedy search."""
+"""A greedy search for smaller calls that still fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def shrink(call: Call, fails: Fails, tries: int = 80) -> list[Call]:
 def smaller_that_fail(
     whole: T, candidates: Callable[[T], Iterator[T]], fails: Callable[[T], bool], tries: int
 ) -> list[T]:
-    """Return ``whole``, then smaller ones that fail, each a candidate of the one before it, the smallest last."""
+    """Return ``whole``, then smaller values that fail, each a candidate of the previous value, the smallest last.
+
+    ``tries``: most calls of ``fails``.
+    """
     found = [whole]
     left = tries
     progress = True
@@ -48,7 +51,7 @@ def smaller_that_fail(
 
 
 def candidates(call: Call) -> Iterator[Call]:
-    """Yield simpler calls: of a smaller size, without gaps and offset, contiguous, or with simple values."""
+    """Yield simpler calls: with smaller tensors, without gaps and offset, contiguous, or with simple values."""
     sizes = sorted({n for s in call.case.sample.tensors for n in s.shape if n > 1}, reverse=True)
     for old in sizes:
         for new in dict.fromkeys((1, 2, 3, old // 2)):
@@ -66,9 +69,9 @@ def candidates(call: Call) -> Iterator[Call]:
 
 
 def placed(old: Placement, size: tuple[int, ...], how: str) -> Placement:
-    """Return a placement of ``size`` with the dimension order and the expanded dimensions of ``old``; or contiguous.
+    """Return a placement of ``size``: contiguous, or with the dimension order and the expanded dimensions of ``old``.
 
-    ``as_it_lies`` also keeps the offset and a gap in the innermost dimension.
+    ``how``: "contiguous", "dense", or "as_it_lies", which also keeps the offset and the innermost dimension's step.
     """
     if how == "contiguous":
         return Placement("contiguous", size, contiguous_stride(size), 0, _numel(size))
@@ -103,7 +106,11 @@ def _as_it_is(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _made(
     call: Call, resize: Resize, how: str, only: int | None = None, sizes: tuple[int, int] = (0, 0)
 ) -> Iterator[Call]:
-    """Yield the call with resized tensors. ``sizes`` (old, new) also changes integer lists. ``only``: a moved slot."""
+    """Yield the call with resized tensors, or nothing if no placement changes.
+
+    ``how``: see :func:`placed`. ``only``: the index of a slot that gets a new placement even if its size stays.
+    ``sizes``: (old, new), also replaced in lists of integers.
+    """
     if call.case.shared:
         return  # tensors that share a storage cannot be moved separately
     side = RecordedTwins(call.storages).side(call.case, CPU)
@@ -164,7 +171,7 @@ def _with(
 
 
 def _resized(arg: Arg, old: int, new: int) -> Arg:
-    """Change a size in lists of integers, such as the size of a view."""
+    """Return the argument with ``new`` in place of ``old`` if it is a list of integers, such as the size of a view."""
     if isinstance(arg, tuple) and arg and all(type(a) is int for a in arg):
         return tuple(new if a == old and old > 1 else a for a in arg)
     return arg

@@ -1,9 +1,9 @@
 """A process that has imported torch and the suite, but no backend, and forks the processes of lanes.
 
-``python -m conformance.triage.warm FD MODULE...``: imports the modules first; without MODULE, those of triage. The file
-descriptor is a socket with requests. A request is a JSON object with
-``module``, ``arguments`` and ``environment``, and the descriptors for standard input, output and error, and for two
-lines of status: the process id, and the return code as in subprocess.
+``python -m conformance.triage.warm FD MODULE...`` imports the modules first; without MODULE, those of triage. FD is the
+descriptor of a socket with requests. A request is a JSON object with ``module``, ``arguments`` and ``environment``, and
+four descriptors: standard input, output and error, and a pipe for two lines of status. These are the process id, and
+the return code as in subprocess.
 
 Importing torch takes longer than a small program runs. A lane's variables are set before its backend is imported; see
 :func:`forkable` for variables that are read earlier.
@@ -61,13 +61,13 @@ class Forked:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit code or minus the signal, None while it runs."""
+        """Return the exit code or minus the signal, None while the process runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.wait(0)
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return as :meth:`poll`. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
+        """Wait for the end. Return the exit code or minus the signal. Raises TimeoutExpired; ``timeout`` in seconds."""
         if self.returncode is None:
             if not ready([self._status], timeout):
                 raise subprocess.TimeoutExpired(f"forked process {self.pid}", timeout or 0)
@@ -93,7 +93,7 @@ class Warm:
     def __init__(self, python: str, loaded: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> None:
         """``loaded``: the modules that it imports; none of them may start threads. By default those of triage.
 
-        ``variables``: of its environment, in addition to those of this process.
+        ``variables``: added to the environment of this process.
         """
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -136,7 +136,7 @@ class Warm:
 
 
 def main(fd: int, loaded: Sequence[str] = ()) -> None:
-    """Fork processes until the socket is closed. Ctrl-C is for them, and for the process that has the socket."""
+    """Fork processes until the socket is closed. Ignore Ctrl-C, which the forked processes and the parent handle."""
     usual = {number: signal.getsignal(number) for number in INTERRUPTIONS}
     ignore_interruptions()
     for module in loaded or _LOADED:
@@ -156,7 +156,7 @@ def main(fd: int, loaded: Sequence[str] = ()) -> None:
             waiting -= _ended(waiting)
             for each in descriptors:
                 os.close(each)
-    ends = time.monotonic() + 1  # processes that still run then die with this one
+    ends = time.monotonic() + 1  # processes that still run after that die with this process
     while waiting and time.monotonic() < ends:
         waiting -= _ended(waiting)
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Compares each ATen call of a program with CPU and checks memory, until the first failure."""
+"""A mode that compares each ATen call of a program with CPU and checks memory, until the first failure."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 
 
 class Watch(WatchingMode):
-    """Calls ``before(index, op, call)`` before each call on the device, and ``stop(found, call)`` after a wrong one.
+    """A mode that calls ``before`` before each call on the device, and ``stop`` after a call that fails.
 
-    ``call`` is None if its arguments cannot be recorded; then only memory is checked. A ``history`` gets each call
-    before it is made.
+    These are called as ``before(index, op, call)`` and ``stop(found, call)``. ``call`` is None if its arguments cannot
+    be recorded; then only memory is checked. A ``history`` records each call before it is made.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Watch(WatchingMode):
 def differences(
     backend: Capabilities, call: Call | None, actual: CallOutcome, given_twice: list[Mismatch]
 ) -> list[Mismatch]:
-    """Return the damage of a call in memory, or else its differences from CPU."""
+    """Return the damage that a call did to memory; if there is none, its differences from CPU."""
     wrong = device_memory.damage(backend, actual) or given_twice
     return wrong if wrong or call is None else judging.made(call, backend, actual).mismatches
 

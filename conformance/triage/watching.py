@@ -1,4 +1,4 @@
-"""Runs a program in every lane with every op compared, and reads the results."""
+"""Runs of a program in every lane with every op compared, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def watch(job: Job) -> tuple[LaneRun, ...]:
 
 
 def watched(job: Job) -> Iterator[tuple[LaneRun, ...]]:
-    """Do what :func:`watch` does. Yield the runs that have ended after each of them, in the order of the lanes."""
+    """Run the program as :func:`watch` does. After each run, yield all ended runs, in the order of the lanes."""
     running: dict[str, tuple[Process, float]] = {}
     try:
         yield from _watched(job, running)
@@ -35,7 +35,7 @@ def watched(job: Job) -> Iterator[tuple[LaneRun, ...]]:
 
 
 def _watched(job: Job, running: dict[str, tuple[Process, float]]) -> Iterator[tuple[LaneRun, ...]]:
-    """Yield the runs that have ended. ``running``: by lane, the processes that run now and when they began."""
+    """Yield the runs that have ended. ``running``: by lane, a running process and the time of its start."""
     waiting = list(job.lanes)
     done: dict[str, LaneRun] = {}
     told = 0.0
@@ -90,7 +90,7 @@ def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
 
 
 def _without_a_result(status: int, late: bool, said: str) -> str:
-    """Return how a run ended that left no result, where no op can be blamed for that."""
+    """Return how a run without a result ended, if no op can be blamed for that."""
     if late:
         how = "did not end in time, and had called no op"
     elif status < 0:
@@ -108,7 +108,10 @@ def _line_in(said: str) -> str:
 
 
 def call_file(job: Job, lane: str, found: Found) -> Path | None:
-    """Return a file with the failing call. After a death, the program runs again to write the call before it runs."""
+    """Return a file with the failing call, None if the call was not recorded.
+
+    If the call killed its process, run the program again, which writes the file before this call.
+    """
     if found.died:
         sequence_file(job, lane, found)
     path = job.place(lane) / worker.CALL
@@ -116,7 +119,10 @@ def call_file(job: Job, lane: str, found: Found) -> Path | None:
 
 
 def sequence_file(job: Job, lane: str, found: Found) -> Path | None:
-    """Return a file with the call and the calls before it. The program runs again to write them."""
+    """Return a file with the failing call and the calls before it, None if they were not recorded.
+
+    Run the program again to write the file, unless :func:`call_file` did so.
+    """
     paths = [job.place(lane) / name for name in (worker.CALL, worker.SEQUENCE)]
     if found.died and paths[1].is_file():
         return paths[1]

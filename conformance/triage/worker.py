@@ -1,7 +1,7 @@
-"""Runs a program in this process with every op compared, and writes the result to a directory.
+"""The process that runs a program with every op compared, and writes the result to a directory.
 
 ``python -m conformance.triage.worker BACKEND DIRECTORY KEEP -- PROGRAM...``. The page in the directory names the
-running op, in case that this process dies. KEEP is the index of an op to record with the ops before it, or -1.
+running op, in case this process dies. KEEP is the index of an op to record with the ops before it, or -1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_page(directory: Path) -> tuple[int, str]:
 
 
 class _Run:
-    """The files that the run of a program leaves in its directory, and its end."""
+    """The files that the run of a program writes to its directory, and the end of the run."""
 
     def __init__(self, backend: Capabilities, directory: Path, keep: int) -> None:
         """``keep``: the index of the op to record with the ops before it, or -1."""
@@ -56,7 +56,7 @@ class _Run:
         self.watch = Watch(backend, self._before, self._stop, self._history)
 
     def _before(self, index: int, op: str, call: Call | None) -> None:
-        """Note the op that runs next, and record it if it is the one to keep."""
+        """Write the next op to the page. If this op is the one to keep, also record it with the ops before it."""
         from conformance.calls import file, sequence
 
         self._page.write(index, op.encode()[:_LONGEST])
@@ -65,7 +65,7 @@ class _Run:
             sequence.save(self._directory / SEQUENCE, self._history.steps, self._history.gaps)
 
     def _stop(self, found: Found, call: Call | None) -> None:
-        """Leave the first op that goes wrong."""
+        """Store the first failing op, and end the process."""
         from conformance.calls import file
 
         if call is not None:
@@ -73,7 +73,7 @@ class _Run:
         self.leave(found=dataclasses.asdict(found))
 
     def leave(self, **facts: Any) -> NoReturn:
-        """Store what was found, and end the process."""
+        """Store the facts, and end the process."""
         facts |= {"ops": self.watch.ops, "unjudged": self.watch.unjudged}
         write_text(self._directory / FOUND, json.dumps(facts))  # whole, as this process may be killed
         sys.stdout.flush()

@@ -20,7 +20,7 @@ _PRELOAD = ("conformance.triage.compiled.preload",)
 
 
 class Asker:
-    """Tells how graphs end."""
+    """A runner of graphs in other processes."""
 
     def __init__(self, job: Job, warm: Warm | None) -> None:
         self._job, self._warm = job, warm
@@ -29,7 +29,7 @@ class Asker:
         self.runs = 0
 
     def run(self, graph: Dump, backend: str = OWN, bisection: Path | None = None, device: str = "") -> Run:
-        """Compile and call a graph in another process."""
+        """Compile and call a graph in another process. Raises ValueError if the graph cannot be stored."""
         self.runs += 1
         file = self._directory / "candidate.pt"
         if unable := dump.save(file, graph):
@@ -44,7 +44,7 @@ class Asker:
         return running.read(self._directory, backend, status, self._job.timeout)
 
     def wrong(self, graph: Dump, backend: str = OWN, device: str = "") -> Wrong | None:
-        """Return how a graph goes wrong."""
+        """Return how a graph fails, None if it does not. Raises ValueError if the graph cannot be stored."""
         found = self.run(graph, backend, device=device)
         return found.wrong or found.ended
 
@@ -71,7 +71,10 @@ class Asker:
 
 @contextmanager
 def asker(job: Job, graph: Dump) -> Iterator[Asker]:
-    """Give an asker for graphs like this one. It forks, unless the device is one that torch has to load by itself."""
+    """Yield an asker for graphs on the devices of this graph.
+
+    On Linux, the asker forks if the backend's isolation is "fork"; without a backend, if all arguments are on CPU.
+    """
     devices = {a.device.type for a in graph.args if hasattr(a, "device")}
     forks = job.backend.isolation == "fork" if job.backend else devices <= {"cpu"}
     if sys.platform != "linux" or not forks:
@@ -82,6 +85,6 @@ def asker(job: Job, graph: Dump) -> Iterator[Asker]:
 
 
 def until(seconds: float) -> Callable[[], bool]:
-    """Return a function that tells whether so many seconds are over."""
+    """Return a function that returns whether this many seconds have passed."""
     ends = time.monotonic() + seconds
     return lambda: time.monotonic() > ends

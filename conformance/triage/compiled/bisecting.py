@@ -1,4 +1,4 @@
-"""The first backend of ``torch.compile`` that goes wrong, and what in it, by torch's CompilerBisector."""
+"""The first backend of ``torch.compile`` that fails, and its faulty part, found by torch's CompilerBisector."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from conformance.support.lines import first_line
 from conformance.torch_versions.compiler_tools import Bisection
 from conformance.triage.compiled.model import OWN, PLAIN, Blame
 
-#: Whether all is right with a backend, and with the state of the bisection in a directory, None if there is none.
+#: Returns whether a backend does not fail. The path is the directory with the bisection's state, or None.
 Right = Callable[[str, Path | None], bool]
 
 
 class _Found(Exception):
-    """Ends a bisection early."""
+    """The end of a bisection at a backend whose parts cannot be switched off."""
 
 
 class _Answers:
-    """Answers to the questions of a bisection, each of which is tried once."""
+    """The answers to the questions of a bisection. Each question is tried once."""
 
     def __init__(self, bisection: Bisection, right: Right, tell: Callable[[str], None], has_parts: bool) -> None:
         self._bisection, self._right, self._tell, self._has_parts = bisection, right, tell, has_parts
@@ -30,7 +30,7 @@ class _Answers:
 
     @property
     def before(self) -> str:
-        """The last backend that is right; of two that run the same graph, the one without further checks."""
+        """The last backend that is right, without those that only add checks (``crossref``)."""
         right = [name for name in self._bisection.systems if self._known.get((name,)) and "crossref" not in name]
         return right[-1] if right else PLAIN
 
@@ -41,7 +41,7 @@ class _Answers:
             own = backend == "inductor"
             if own and part and not self._has_parts:
                 raise _Found
-            # torch.compile takes the backend of a bisection in place of the program's.
+            # With a bisection's state, torch.compile uses the bisection's backend in place of the program's.
             state = self._bisection.directory if self._has_parts else None
             self._known[question] = self._right(OWN if own else backend, state)
             answer = "right" if self._known[question] else "wrong"
@@ -63,9 +63,10 @@ def _without(part: list[str]) -> str:
 
 
 def bisect(right: Right, tell: Callable[[str], None], own: str, of: str) -> tuple[Blame | None, str]:
-    """Return what torch's bisection blames, and why there is no answer if there is none.
+    """Return the result of torch's bisection, or None and the reason why there is no result.
 
-    ``own``: the name of the program's backend. Only Inductor has parts that can be switched off.
+    ``own``: the name of the program's backend. Only Inductor has parts that can be switched off. ``of``: the name of
+    the graph or program that is compiled again, for texts.
     """
     bisection = Bisection()
     answers = _Answers(bisection, right, tell, own == "inductor")

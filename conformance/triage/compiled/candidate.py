@@ -1,6 +1,7 @@
-"""Compiles and calls one graph from a file, as a program that :mod:`conformance.triage.compiled.worker` runs.
+"""The program that compiles and calls one graph from a file, run by :mod:`conformance.triage.compiled.worker`.
 
-``FILE MODULE DEVICE``: the module that loads the device, and the device to move the arguments to, or "".
+Its arguments are ``FILE MODULE DEVICE``: importing MODULE loads the device; the graph's arguments are moved to DEVICE,
+unless it is "".
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from conformance.triage.compiled import dump
 
 
 def main(file: str, module: str, device: str) -> None:
-    """Call the compiled graph. Raises what it raises."""
+    """Compile and call the graph. Errors of both are not caught."""
     importlib.import_module(module)
     given = dump.load(Path(file), device or None)
     with contextlib.ExitStack() as modes:

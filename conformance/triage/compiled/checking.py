@@ -19,7 +19,7 @@ from conformance.triage.compiled.model import OWN, Kind, Wrong
 from conformance.triage.compiled.twins import Outcome, RandomState, copies, in_float64, outcome, spoil_free_memory
 from conformance.triage.watch import INTERNAL
 
-#: Backends, the earliest first, that the program may give itself; a later stage than the program's is not tried.
+#: The backends of the stages, the earliest first. If the program's own backend is an earlier stage, it is not replaced.
 ORDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "aot_eager_decomp_partition_crossref", OWN)
 
 
@@ -39,10 +39,10 @@ Stop = Callable[[Wrong, "Graph | None", Sequence[Any]], None]
 
 
 class Checks:
-    """What is compared in a process.
+    """The comparisons of one process, and their counts.
 
-    ``stop(wrong, graph, arguments)`` is called with the first thing that goes wrong. ``told(phase, graph, call)``
-    is called before each step that may end the process, with ``due(graph, arguments)`` before a call.
+    ``stop(wrong, graph, arguments)`` is called at the first failure, ``told(phase, graph, call)`` before each step that
+    may end the process, and ``due(graph, arguments)`` before each compilation and each call of a graph.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Checks:
         self.unjudged: Counter[str] = Counter()
 
     def backend(self, given: Callable[..., Any], name: str) -> Backend:
-        """Return the backend to use in place of one that the program gives."""
+        """Return the backend that replaces the program's backend ``given``."""
         self.names[name or getattr(given, "__name__", type(given).__name__)] = None
         earlier = ORDER[: ORDER.index(self.stage)] if self.stage in ORDER else ()
         if self.stage == OWN or name in (*earlier, self.stage):
@@ -128,7 +128,10 @@ class Backend:
 def compared(
     graph: Graph, compiled: Callable[..., Any], args: Sequence[Any], told: Callable[[str], None] = lambda _: None
 ) -> Wrong | str | None:
-    """Return what is wrong with compiled code for arguments, which stay as they are; or why it cannot be judged."""
+    """Compare compiled code with its graph. Return the failure, the reason why they cannot be compared, or None.
+
+    The arguments and the random state do not change.
+    """
     state = RandomState(args)
     expected = outcome(graph.reference, copies(args))
     random = state.moved
@@ -167,7 +170,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def options_of(compiler: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return what the program passes to ``torch.compile`` besides the backend, as its arguments."""
+    """Return the arguments, other than model and backend, that the program passes to ``torch.compile``, by name."""
     found = dict(getattr(compiler, "kwargs", {})) | kwargs
     if config := getattr(compiler, "config", None):
         found["options"] = dict(config)
@@ -186,7 +189,7 @@ def wrong_of(e: BaseException, phase: str = "", graph: Graph | None = None) -> W
 
 
 def _raises(reference: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
-    """Whether the graph itself raises for the inputs that it is compiled for."""
+    """Return whether the graph itself raises for the inputs that it is compiled for."""
     try:
         return outcome(reference, copies(inputs)).raised is not None
     except Exception:  # noqa: BLE001 - inputs without values

@@ -1,4 +1,4 @@
-"""Values of compiled code against those of the same graph run op by op."""
+"""The comparison of compiled code's values with the values of the same graph run op by op."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 
 from conformance.triage.compiled.elements import far, largest, told, unlike, widened
 
-#: Units of the last place, relative to a tensor's largest value, by which fused code may differ in every case.
+#: Fused code may always differ by this multiple of the dtype's epsilon, relative to the tensor's largest value.
 ROUNDING = 64
-#: How much further from float64 than eager code compiled code may be.
+#: The distance of compiled code from float64 may be this multiple of eager code's largest distance.
 FURTHER = 4.0
 Exact = Callable[[], "Sequence[object] | None"]  # the values in float64, if they can be computed
 
@@ -48,7 +48,7 @@ def _difference(expected: object, actual: object, exact: Callable[[], torch.Tens
 
 
 def _plain(t: torch.Tensor) -> torch.Tensor:
-    """Return values on CPU, dense. The tensor may be of any layout that has ``to_dense``."""
+    """Return the values of a tensor as a dense tensor on CPU. The tensor is strided or has ``to_dense``."""
     t = t.detach()
     return (t if t.layout == torch.strided else t.to_dense()).cpu().resolve_conj().resolve_neg()
 

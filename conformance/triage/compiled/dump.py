@@ -35,7 +35,7 @@ class Dump:
 
 
 def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """Return a graph module of the same calls without annotations of types, which have no text in some graphs."""
+    """Return a graph module of the same calls without type annotations, since some cannot be written as code."""
     made = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
     for node in made.graph.nodes:
         node.type = None
@@ -44,7 +44,7 @@ def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 
 def save(path: Path, dump: Dump) -> str:
-    """Write the file, whole or not at all. Return why that cannot be done, "" if it can."""
+    """Write the file, whole or not at all. Return why the graph cannot be stored, "" if it is stored."""
     content = {"graph": dump.graph, "args": dump.args, "backend": dump.backend, "options": dump.options}
     content["modes"] = dump.modes
     try:
@@ -57,20 +57,26 @@ def save(path: Path, dump: Dump) -> str:
 
 
 def load(path: Path, device: str | None = None) -> Dump:
-    """Read a file that :func:`save` has written on this machine, for triage."""
+    """Read a file that :func:`save` has written on this machine. ``device``: where the tensors go, None: as stored.
+
+    The file is unpickled, so it must come from this machine's own triage.
+    """
     found = torch.load(path, weights_only=False, map_location=device)
     return Dump(found["graph"], tuple(found["args"]), found["backend"], found["options"], found["modes"])
 
 
 def modes_now(args: Sequence[Any]) -> dict[str, Any]:
-    """Return whether gradients are recorded, and autocast's dtype by type of the arguments' devices."""
+    """Return whether gradients are recorded, and autocast's dtype by device type of the arguments."""
     kinds = sorted({a.device.type for a in args if isinstance(a, torch.Tensor)} - {"meta"})
     cast = {k: torch.get_autocast_dtype(k) for k in kinds if torch.is_autocast_enabled(k)}
     return {"grad": torch.is_grad_enabled(), "autocast": cast}
 
 
 def concrete(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Return arguments with values: symbols by their hints, tensors without values by drawn ones. For ``save``."""
+    """Return arguments that :func:`save` can store: symbolic integers become their hints.
+
+    Tensor subclasses, such as fake tensors, become tensors with random values, or zeros for integers.
+    """
     return tuple(_concrete(a) for a in args)
 
 

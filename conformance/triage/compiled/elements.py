@@ -8,7 +8,7 @@ import torch
 def unlike(expected: torch.Tensor, actual: torch.Tensor, reference: str = "expected") -> str:
     """Return how the shapes, dtypes or types of device of two tensors differ, "" if they are equal.
 
-    ``reference``: the words before what is expected.
+    ``reference``: the words before the expected fact.
     """
     for what, one, other in zip(("shape", "dtype", "device"), _facts(expected), _facts(actual)):
         if one != other:

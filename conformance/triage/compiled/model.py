@@ -1,4 +1,4 @@
-"""What is known of a program under ``torch.compile``, as frozen records. No torch."""
+"""The facts about a program under ``torch.compile``, as frozen records. No torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DYNAMO = "eager"
 
 
 class Kind(str, Enum):
-    """How a run goes wrong."""
+    """The kind of a failure."""
 
     VALUES = "values"
     RAISED = "raised"
@@ -22,7 +22,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """The first thing that goes wrong in a run."""
+    """The first failure of a run."""
 
     kind: Kind
     message: str  # a difference, the first line of an error, a signal, an exit code
@@ -36,7 +36,7 @@ class Wrong:
 
     @property
     def signature(self) -> tuple[str, str]:
-        """What stays equal while a program is made smaller."""
+        """The facts that must stay equal while the failing graph is reduced."""
         return self.kind.value, self.error
 
     def text(self) -> str:
@@ -69,32 +69,32 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The result of torch's CompilerBisector. ``before``: the last backend that is right."""
+    """The first wrong backend by torch's CompilerBisector, and its part. ``before``: the last backend that is right."""
 
     backend: str
     before: str
     subsystem: str = ""
-    number: int = 0  # of the application of the subsystem
-    applied: str = ""  # what that application was
-    of: str = "the failing graph"  # what was compiled again
+    number: int = 0  # index of the subsystem's application that is wrong
+    applied: str = ""  # the name of this application
+    of: str = "the failing graph"  # the name of the graph or program that was compiled again
     runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script that goes wrong in a fresh process, and what is known from its graph."""
+    """A script of the failing graph, and facts about it."""
 
     text: str
     nodes: tuple[int, int] = (0, 0)  # of the graph: before and after the minifier
     elements: tuple[int, int] = (0, 0)  # of its inputs: before and after shrinking
-    fails: tuple[int, int] = (0, 0)  # in so many of so many fresh processes
+    fails: tuple[int, int] = (0, 0)  # the numbers of failures and of runs in fresh processes
     kernels: tuple[str, ...] = ()  # that Inductor generates for it
     on_cpu: str = ""  # how the same graph ends on CPU: "right", "as wrong", or another error; "" if not tried
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What generated code depends on."""
+    """The versions, the processor and the compiler that generated code depends on."""
 
     torch: str
     python: str
@@ -124,5 +124,5 @@ class Evidence:
         return replace(self, notes=(*self.notes, *notes))
 
     def run(self, backend: str) -> Run | None:
-        """Return the run with a backend."""
+        """Return the run with a backend, None if there is none."""
         return next((r for r in self.runs if r.backend == backend), None)

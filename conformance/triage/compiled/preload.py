@@ -1,4 +1,4 @@
-"""Imports what a forked process needs to compile a graph; torch asks backends for code generators later."""
+"""The imports that a forked process needs to compile a graph. torch asks backends for code generators later."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from conformance.triage.compiled import checking, recording, worker
 
 __all__ = ["checking", "recording", "worker"]
 
-ignore_interruptions()  # Ctrl-C in a terminal reaches all processes; the first of them ends the others
+ignore_interruptions()  # Ctrl-C in a terminal reaches all processes; the parent ends the others
 compiler_tools.import_compiler()

@@ -23,7 +23,7 @@ class Recording:
         self._bytes = 0
 
     def install(self) -> None:
-        """Let ``torch.compile`` return functions that are recorded."""
+        """Replace ``torch.compile``, so that the results of compiled functions are recorded."""
         compile_ = torch.compile
 
         @functools.wraps(compile_)
@@ -63,7 +63,7 @@ class Recording:
         return value.detach().cpu().clone()
 
     def save(self, path: Path) -> None:
-        """Write the results."""
+        """Write the results to a file."""
         torch.save(self._calls, path)
 
 

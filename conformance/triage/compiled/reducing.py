@@ -1,4 +1,4 @@
-"""From a graph that goes wrong to a short script, with the kernels that Inductor generates for it."""
+"""The reduction of a failing graph to a short script, with the kernels that Inductor generates for it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from conformance.triage.compiled.model import OWN, Evidence, Script, Wrong
 from conformance.triage.compiled.running import Job
 from conformance.triage.compiled.script import script
 
-SECONDS = 240.0  # time budget of the minifier, and of the shrinking
+SECONDS = 240.0  # time budget of the minifier, and again of the shrinking
 RUNS = 2  # runs of the script, which all must fail
-#: A kernel in the code of a graph: Inductor gives all a name that ends with a number, and their source as text.
+#: A kernel in generated code: Inductor assigns the kernel's source as a string to a name that ends with a number.
 _KERNEL = re.compile(r"^(\w+_\d+) = [\w.]+\(.*r?(?:\'\'\'|\"\"\")", re.MULTILINE)
 
 
 def reduced(job: Job, asker: Asker, graph: Dump, e: Evidence, wrong: Wrong) -> Iterator[Evidence]:
-    """Yield the evidence with a script of the graph, then of smaller ones."""
+    """Yield the evidence with a script of the graph, then with scripts of smaller graphs."""
     stage = e.blame.backend if e.blame and e.blame.backend != "inductor" else OWN
     if graph.backend not in _NAMED and not _registered(graph.backend):
         yield e.noted(f"no script: the program's backend {graph.backend!r} has no name that a script can use")

@@ -61,7 +61,7 @@ def _without_a_difference(e: Evidence) -> str:
 
 
 def facts(e: Evidence) -> Iterator[str]:
-    """Yield what is known of the failure."""
+    """Yield lines about the failure."""
     if e.eager:
         yield f"the first op that is wrong without torch.compile: {e.eager}"
         yield f"find its cause: conformance triage -- python {' '.join(e.program)}"

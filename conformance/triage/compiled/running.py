@@ -1,4 +1,4 @@
-"""Starts runs of a program, each in a process of its own, and reads what they leave."""
+"""Runs of a program, each in a process of its own, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from conformance.triage.worker import NOT_COMPILED
 _VARIABLES = {
     "TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1",
 }  # fmt: skip
-_LONGEST_LINE = 300  # characters of what a program wrote
+_LONGEST_LINE = 300  # characters of a line of the program's output
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,10 @@ class Job:
 def run(
     job: Job, backend: str, keep: tuple[int, int] | None = None, bisection: Path | None = None, place: str = ""
 ) -> Run:
-    """Run the program with a backend. ``keep``: store graph and arguments of this call of a graph."""
+    """Run the program with a backend. ``keep``: a graph and its call to store, with the arguments.
+
+    ``bisection``: the directory of a bisection's state. ``place``: the name of the directory for the run's files.
+    """
     directory = job.directory / (place or backend or "plain")
     directory.mkdir(parents=True, exist_ok=True)
     for name in (worker.FOUND, worker.PAGE, worker.GRAPH, worker.RESULTS):
@@ -63,9 +66,9 @@ def run(
 
 
 def in_own_group(command: Sequence[str], environment: Mapping[str, str], output: Path, timeout: float) -> int | None:
-    """Run a command, and return its exit code or minus its signal; None if it had to be killed after ``timeout``.
+    """Run a command. Return its exit code or minus its signal, None if it was killed after ``timeout`` seconds.
 
-    All processes that it leaves are killed, also if this process is interrupted.
+    The processes that the command leaves are killed, also if this process is interrupted.
     """
     with output.open("wb") as file:
         process = subprocess.Popen(
@@ -82,7 +85,7 @@ def in_own_group(command: Sequence[str], environment: Mapping[str, str], output:
 
 
 def read(directory: Path, backend: str, status: int | None, timeout: float) -> Run:
-    """Return what the worker left in its directory, or how it died."""
+    """Return the result that the worker wrote to its directory, or how the worker ended without a result."""
     if (directory / worker.FOUND).is_file():
         left = json.loads((directory / worker.FOUND).read_text(encoding="utf-8"))
         unjudged = tuple((reason, count) for reason, count in left["unjudged"])
@@ -95,7 +98,7 @@ def read(directory: Path, backend: str, status: int | None, timeout: float) -> R
 
 
 def dead(directory: Path, status: int | None, timeout: float) -> Wrong:
-    """Return how a process ended that left no result."""
+    """Return how a process without a result ended."""
     graph, call, phase = worker.read_page(directory)
     if status is None:
         return Wrong(Kind.HUNG, f"{timeout:g} seconds", phase=phase, graph=graph, call=call)
@@ -107,5 +110,5 @@ def dead(directory: Path, status: int | None, timeout: float) -> Wrong:
 
 
 def wrong_from(facts: dict[str, Any] | None) -> Wrong | None:
-    """Return a record that was written as JSON."""
+    """Return a record from its JSON object, None for None."""
     return Wrong(**{**facts, "kind": Kind(facts["kind"])}) if facts else None

@@ -1,4 +1,4 @@
-"""Writes a graph with its arguments as a script that goes wrong in a fresh process and needs torch alone."""
+"""A graph with its arguments as a script that needs only torch and the module of the backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.torch_versions import storage_id
 from conformance.triage.compiled.dump import Dump
 
 MOST_VALUES = 64  # of a storage that are written out
-ARGUMENTS = "arguments.pt"  # next to the script: larger storages
+ARGUMENTS = "arguments.pt"  # the file next to the script with larger storages
 
 _TEMPLATE = '''"""{title}"""
 from math import inf, nan
@@ -48,9 +48,9 @@ _RETURNED = {"result": "return results", "argument": "return results, given"}
 
 
 def script(given: Dump, backend: str, title: str, subject: str, module: str, directory: Path) -> str:
-    """Return the script. ``subject``: what differs or is needed, "result", "argument" or "gradient" and a number.
+    """Return the script. ``subject``: the value that differs. Its first word is "result", "argument" or "gradient".
 
-    A file with large arguments is written to the directory. Raises ValueError for a graph that has no text.
+    Large arguments are written to a file in the directory. Raises ValueError if a graph cannot be written as code.
     """
     lines, large = _arguments(given.args)
     (directory / ARGUMENTS).unlink(missing_ok=True)

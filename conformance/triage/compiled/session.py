@@ -1,4 +1,4 @@
-"""The steps of the triage of a compiled program. Each yields all evidence so far."""
+"""The steps of the triage of a compiled program. Each step yields all evidence so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conformance.triage.compiled.running import Job
 from conformance.triage.job import Job as WatchedJob
 from conformance.triage.worker import NOT_COMPILED
 
-#: After a run has hung, later ones may take so many times as long as the longest that ended, and at least the minimum.
+#: After a run has hung, the limit of later runs is PATIENCE times the longest run that ended, at least LEAST seconds.
 PATIENCE, LEAST = 5.0, 60.0
 
 
@@ -39,7 +39,7 @@ def triage(job: Job) -> Iterator[Evidence]:
 
 
 def versions() -> Versions:
-    """Return what the generated code of this process depends on."""
+    """Return the versions, the processor and the compiler that generated code of this process depends on."""
     command = tools.compile_command()
     return Versions(
         torch.__version__, platform.python_version(), cpu_model(), tools.vector_instructions(), cxx_compiler(), command
@@ -118,7 +118,7 @@ def _dynamo(job: Job, e: Evidence) -> Evidence:
 
 
 def _located(job: Job, e: Evidence, wrong: Wrong) -> Iterator[Evidence]:
-    """Yield the evidence with the part of the compiler, and a script, for what goes wrong in a graph."""
+    """Yield the evidence with the faulty part of the compiler, and with a script if the failing graph fails alone."""
     graph, why = _graph(job, e.runs[-1], wrong)
     if graph is None:
         e = e.noted(why)
@@ -148,7 +148,7 @@ def _right(run: Run, plain: Run | None) -> bool:
 
 
 def _graph(job: Job, run: Run, wrong: Wrong) -> tuple[dump.Dump | None, str]:
-    """Return the graph that goes wrong, and why there is none. After a death, the program runs again to store it."""
+    """Return the failing graph, or None and the reason. After a death, the program runs again to store the graph."""
     if wrong.graph < 0:
         return None, "the failure is in no graph of Dynamo"
     place, lost = OWN, run.lost
@@ -163,7 +163,7 @@ def _graph(job: Job, run: Run, wrong: Wrong) -> tuple[dump.Dump | None, str]:
 
 
 def _blamed(job: Job, e: Evidence) -> Evidence:
-    """Return the evidence with what torch's bisection blames, by runs of the whole program."""
+    """Return the evidence with the result of torch's bisection, by runs of the whole program."""
     job.tell("torch's CompilerBisector, with the whole program:")
     plain = e.run(PLAIN)
     blame, lacking = bisecting.bisect(

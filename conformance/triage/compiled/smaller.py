@@ -1,4 +1,4 @@
-"""A smaller graph with smaller arguments that goes wrong in the same way: torch's minifier, then our shrinking."""
+"""A smaller graph with smaller arguments that fails in the same way: torch's minifier, then the suite's shrinking."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shrunk(whole: Dump, fails: Fails) -> Dump:
 
 
 def candidates(given: Dump) -> Iterator[Dump]:
-    """Yield simpler ones: of smaller sizes, without a gradient, contiguous at no offset, with simple values."""
+    """Yield the graph with simpler arguments: smaller, without gradient, contiguous at offset 0, with simple values."""
     tensors = [a for a in given.args if isinstance(a, torch.Tensor)]
     for old in sorted({n for t in tensors for n in t.shape if n > 1}, reverse=True):
         for new in dict.fromkeys((1, 2, 3, old // 2)):
@@ -68,7 +68,7 @@ def _simpler(t: torch.Tensor) -> Iterator[torch.Tensor]:
     if not torch.equal(plain, t):
         like = torch.empty(0, dtype=t.dtype, device=t.device)
         like.set_(t.untyped_storage().clone(), t.storage_offset(), t.shape, t.stride())
-        if all(s for n, s in zip(t.shape, t.stride()) if n > 1):  # an expanded tensor cannot hold them
+        if all(s for n, s in zip(t.shape, t.stride()) if n > 1):  # an expanded tensor cannot hold these values
             yield like.copy_(plain).requires_grad_(needs)
 
 
@@ -77,7 +77,7 @@ def _with(given: Dump, index: int, t: torch.Tensor) -> Dump:
 
 
 def _resized(given: Dump, old: int, new: int) -> Dump:
-    """Return the graph with the first elements of each dimension of a size, and with this size in its calls."""
+    """Return the graph with each dimension of size ``old`` cut to ``new``, and ``new`` for ``old`` in its calls."""
     graph = torch.fx.GraphModule(given.graph, _copy(given.graph.graph))
     for node in graph.graph.nodes:
         node.args = _replaced(node.args, old, new)
@@ -107,7 +107,7 @@ def _cut(a: Any, old: int, new: int) -> Any:
         return a
     cut = a.detach()[tuple(slice(new) if n == old else slice(None) for n in a.shape)]
     how = partial(cut.clone, memory_format=torch.contiguous_format)
-    if a.storage_offset():  # stays at that offset
+    if a.storage_offset():  # keep the offset
         base = torch.zeros(a.storage_offset() + cut.numel(), dtype=a.dtype, device=a.device)
         return base[a.storage_offset() :].view(cut.shape).copy_(cut).requires_grad_(a.requires_grad)
     return how().requires_grad_(a.requires_grad)

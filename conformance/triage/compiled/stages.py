@@ -78,13 +78,13 @@ def sound(e: Evidence) -> bool:
 
 
 def failing(e: Evidence, backend: str) -> Wrong | None:
-    """Return what goes wrong with a backend and not without torch.compile."""
+    """Return the failure with a backend that does not occur without torch.compile, None if there is none."""
     run = e.run(backend)
     return fault(run, e.run(PLAIN)) if run else None
 
 
 def fault(run: Run, plain: Run | None) -> Wrong | None:
-    """Return what goes wrong in a run: in a graph, or at its end if it ends otherwise without torch.compile."""
+    """Return the failure of a run in a graph, or its end if that differs from the end of ``plain``; else None."""
     if run.wrong:
         return run.wrong
     usual = plain.ended if plain else None
@@ -100,7 +100,7 @@ def _missing(usual: Wrong) -> Wrong:
 def own_backend(e: Evidence) -> str:
     """Return the backend that the program gives to torch.compile; several are joined, "" if it compiles nothing.
 
-    A run that dies leaves no names, but the run under Dynamo alone saw the same ones.
+    If the run with this backend died and left no names, they come from the run under Dynamo alone.
     """
     names = [run.names for run in (e.run(OWN), e.run(DYNAMO)) if run and run.names]
     return ", ".join(names[0]) if names else ""

@@ -1,4 +1,4 @@
-"""Equal arguments for several runs of a graph, and everything that a run of one changes."""
+"""Equal arguments for several runs of a graph, and everything that a run can change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.torch_versions.compilers import leaves_of
 
 
 def copies(args: Sequence[Any]) -> list[Any]:
-    """Return copies of arguments, which share storages as the arguments do and lie in them in the same places.
+    """Return copies of arguments. Strided copies share storages as the arguments do, with equal strides and offsets.
 
     A copy of a tensor that requires a gradient is a leaf.
     """
@@ -36,7 +36,7 @@ def _copy(t: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.T
 
 @dataclass(frozen=True)
 class Outcome:
-    """The values after a run, named, or the error that it raised in a phase."""
+    """The named values after a run, or the error that it raised, and in which phase."""
 
     names: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
@@ -45,9 +45,9 @@ class Outcome:
 
 
 def outcome(call: Callable[..., Any], args: Sequence[Any], told: Callable[[str], None] = lambda _: None) -> Outcome:
-    """Call with arguments that belong to the call alone: results, arguments afterwards, and gradients.
+    """Call with arguments that the call may change. Return the results, the arguments afterwards, and the gradients.
 
-    ``told`` is called with each phase that begins. The gradients are those of all results, weighted.
+    ``told`` is called with each phase before it begins. The gradients are those of a weighted sum of all results.
     """
     told("forward")
     try:
@@ -66,7 +66,7 @@ def outcome(call: Callable[..., Any], args: Sequence[Any], told: Callable[[str],
 
 
 def spoil_free_memory(values: Sequence[Any]) -> None:
-    """Fill memory of the sizes of these values and free it: code that leaves out elements must not find right ones."""
+    """Fill memory of the sizes of these values and free it, so that elements that code never writes are not right."""
     kept = []
     for value in values:
         if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type != "meta":
@@ -80,7 +80,7 @@ def _unlikely(dtype: torch.dtype) -> float | int:
 
 
 def gradients(results: Sequence[Any], args: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Return the gradients of arguments that require them, None for those that no result depends on."""
+    """Return the named gradients of arguments that require them; a gradient is None if no result depends on it."""
     tensors = [r for r in results if isinstance(r, torch.Tensor)]
     ends = [r for r in tensors if r.requires_grad and (r.is_floating_point() or r.is_complex())]
     leaves = [(i, a) for i, a in enumerate(args) if isinstance(a, torch.Tensor) and a.requires_grad and a.is_leaf]
@@ -102,20 +102,20 @@ class RandomState:
         self._states = [m.get_rng_state() for m in self._modules]
 
     def restore(self) -> None:
-        """Set the state again."""
+        """Restore the state."""
         torch.set_rng_state(self._cpu)
         for module, state in zip(self._modules, self._states):
             module.set_rng_state(state)
 
     @property
     def moved(self) -> bool:
-        """Whether random numbers have been drawn since."""
+        """Whether random numbers have been drawn since this object was made."""
         now = [torch.get_rng_state(), *(m.get_rng_state() for m in self._modules)]
         return not all(torch.equal(a, b) for a, b in zip(now, [self._cpu, *self._states]))
 
 
 def in_float64(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Sequence[Any] | None:
-    """Return the values of :func:`outcome` in float64, None if the graph does not run so."""
+    """Return the values of :func:`outcome` in float64, None if the graph raises in float64."""
     found = outcome(graph, [_wide(a) for a in copies(args)])
     return None if found.raised else found.values
 

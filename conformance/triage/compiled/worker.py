@@ -1,4 +1,4 @@
-"""Runs a program in this process with one backend of ``torch.compile``, each graph compared, and writes the result.
+"""The process that runs a program with one backend of ``torch.compile``, compares each graph, and writes the result.
 
 ``python -m conformance.triage.compiled.worker DIRECTORY -- PROGRAM...``. The directory holds the request.
 """
@@ -38,7 +38,7 @@ def read_page(directory: Path) -> tuple[int, int, str]:
 
 
 class _Ends:
-    """The files that a program leaves for the process that started it."""
+    """The files that this process writes for the process that started it."""
 
     def __init__(self, directory: Path, leave_bisection: Callable[[], None]) -> None:
         from conformance.triage.compiled.recording import Recording
@@ -46,10 +46,10 @@ class _Ends:
         self._directory = directory
         self._leave_bisection = leave_bisection
         self.recording = Recording()
-        self.code: list[str] = []  # that Inductor generated
+        self.code: list[str] = []  # the code that Inductor generated
 
     def keep(self, graph: Graph, args: Sequence[Any]) -> str:
-        """Store a graph with the arguments of a call. Return what of it is lost, "" for nothing."""
+        """Store a graph with the arguments of a call. Return why it cannot be stored, "" if it is stored."""
         from conformance.triage.compiled import dump
 
         modes = dump.modes_now(args)
@@ -57,7 +57,7 @@ class _Ends:
         return dump.save(self._directory / GRAPH, content)
 
     def leave(self, checks: Checks, **facts: Any) -> NoReturn:
-        """Store what was found, and end the process."""
+        """Store the facts, and end the process."""
         facts |= {"graphs": len(checks.graphs), "calls": checks.calls, "names": list(checks.names)}
         facts["unjudged"] = list(checks.unjudged.items())
         self._leave_bisection()
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _exited(code: Any) -> Wrong | None:
-    """Return how ``sys.exit(code)`` ends a program. Any object but a number and None is an error message."""
+    """Return how ``sys.exit(code)`` ends a program, None for success. Other objects than numbers are error messages."""
     number = code if isinstance(code, int) or code is None else 1
     return Wrong(Kind.EXITED, f"exit code {number}", str(number)) if number else None
 
