@@ -22,7 +22,7 @@ Run = Callable[[], Any]
 
 
 def main(arguments: list[str]) -> None:
-    """Call the model and its package with new tensors of the call, and write what was seen."""
+    """Call the model and its package with equal new tensors, and write the observation."""
     backend_name, other, spec, api, package, request, result = arguments
     progress = Progress(Path(result))
     progress.tell()
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _tried(run: Run) -> tuple[Any, str]:
-    """Return a call's result, or its error."""
+    """Return a call's result and "", or None and its error."""
     try:
         return run(), ""
     except Exception as e:  # noqa: BLE001  # whatever is raised is what is observed
@@ -75,7 +75,7 @@ def _compiled(
 
 
 def _difference(expected: Any, actual: Any, ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> str:
-    """Return the first difference of outputs, and of the inputs afterwards: a model may write them."""
+    """Return the first difference of the outputs, else of the inputs after the call, which a model may write."""
     outputs = compilers.leaves_of(expected), compilers.leaves_of(actual)
     return compare.first_difference(*outputs) or compare.first_difference(ours, theirs, "after the call, input")
 

@@ -1,4 +1,4 @@
-"""The first difference of a compiled model's tensors from eager's, but for rounding."""
+"""The first difference of a compiled model's tensors from eager's, beyond rounding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.triage.compiled.elements import far, largest, told, unlike, wid
 
 
 def first_difference(expected: Sequence[object], actual: Sequence[object], what: str = "output") -> str:
-    """Return the first difference, "" if there is none. Tensors are compared on CPU; strides are not."""
+    """Return the first difference, "" if there is none. Tensors are compared on CPU. Strides are not compared."""
     if len(expected) != len(actual):
         return f"{len(actual)} {what}s, eager has {len(expected)}"
     for index, (one, other) in enumerate(zip(expected, actual)):
@@ -20,7 +20,7 @@ def first_difference(expected: Sequence[object], actual: Sequence[object], what:
 
 
 def difference(expected: object, actual: object) -> str:
-    """Return how a value differs from eager's."""
+    """Return how a value differs from eager's, "" if it does not."""
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         same = expected == actual or (expected != expected and actual != actual)  # NaN
         return "" if type(expected) is type(actual) and same else f"{actual!r}, eager has {expected!r}"
@@ -32,7 +32,7 @@ def difference(expected: object, actual: object) -> str:
 
 
 def tolerance(dtype: torch.dtype) -> float:
-    """Return the largest difference that rounding explains, relative to the largest value: the root of the epsilon.
+    """Return the square root of the epsilon: the difference, relative to the largest value, that rounding explains.
 
     A model rounds many times, in another order. A wrong stride or size moves values by their own magnitude.
     """

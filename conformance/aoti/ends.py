@@ -1,4 +1,4 @@
-"""How a call ends, and what follows from the ends of a mismatch: pure functions of what was observed."""
+"""The end of a call, and the advice that follows from the ends of a mismatch: pure functions of observations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from conformance.aoti.model import Advice, Api, Axis, Call, Differing, End, Ended, Finding, Observed
 from conformance.support.lines import first_line
 
-# Torch's own words: a check of an input, and the number of inputs. The runtime numbers the inputs, and has no names.
+# Messages of torch: for a check of an input, the number of inputs, a device. The runtime knows inputs by number only.
 _NAMES_INPUT = re.compile(r"input_handles\[(\d+)\]")
 _NAMES_NUMBER = re.compile(r"expected inputs vector size to be \d+|Ran into a kwarg|[Ee]xpected \d+ inputs?")
 _NAMES_DEVICE = re.compile(r"unsupported device|incorrect device|device type|compiled for|no nvidia", re.IGNORECASE)
@@ -36,7 +36,7 @@ def _end(call: Call, observed: Observed) -> tuple[End, str]:
 def _death(observed: Observed) -> tuple[End, str]:
     how = "no end in time" if observed.died == "timeout" else observed.died
     detail = f"{how} in the phase {observed.phase!r}"
-    # Outputs are read for the first time where they are compared.
+    # The comparison is the first to read the outputs, so a defect of the call may kill the process there.
     return (End.CRASH if observed.phase in ("load", "call", "compare") else End.NOT_JUDGED), detail
 
 
@@ -49,7 +49,7 @@ def _error(call: Call, observed: Observed) -> tuple[End, str]:
 
 
 def clear_line(call: Call, text: str) -> str:
-    """Return the line of an error that names what is wrong with a call; "" if none does."""
+    """Return the line of an error that names the mismatch of a call, "" if there is none."""
     for line in text.splitlines():
         found = _NAMES_INPUT.search(line)
         if (found and int(found[1]) in call.changed) or _names_what(call.axis, line):
@@ -70,9 +70,9 @@ def _key(one: Ended) -> Key:
 
 
 def findings(every: Iterable[Ended], api: Api = Api.CURRENT) -> tuple[Finding, ...]:
-    """Return each mismatch with its ends by one API, and what follows; in the order of the calls.
+    """Return each mismatch with its ends by one API, and the advice, in the order of the calls.
 
-    Devices to load for are those of all APIs: each API takes others.
+    Mismatches of the load device come from all APIs, because each API accepts other devices.
     """
     pairs: dict[Key, dict[bool, Ended]] = {}
     for one in every:
@@ -88,7 +88,7 @@ def _finding(key: Key, unset: Ended | None, checked: Ended | None) -> Finding:
 
 
 def advice(axis: Axis, unset: End | None, checked: End | None) -> Advice:
-    """Return what follows from the ends of a mismatch with the switch unset and set; None: not tried."""
+    """Return the advice for a mismatch from its ends with the switch unset and set. None: not tried."""
     if axis is Axis.NOTHING:
         return Advice.NONE if {unset, checked} <= {End.RIGHT, None} else Advice.WRONG_PACKAGE
     if checked and checked.is_finding:
@@ -101,7 +101,7 @@ def advice(axis: Axis, unset: End | None, checked: End | None) -> Advice:
 
 
 def differing(every: Iterable[Ended]) -> tuple[Differing, ...]:
-    """Return the calls that end in another way by the deprecated API than by the current one."""
+    """Return the calls whose ends by the deprecated API and by the current API differ."""
     current: dict[tuple[Key, bool], End] = {}
     found = []
     for one in every:

@@ -14,11 +14,11 @@ DTYPES = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "
 STRIDES = ("contiguous", "transposed", "channels_last", "step2", "outer_gap", "expanded")
 ALIGNMENT = 64  # bytes, of the memory that torch's allocators return
 LARGEST = 1 << 24  # elements of an input; larger ones are not tried
-_FAR = 32  # how many times larger the largest size is that is tried where nothing bounds it
+_FAR = 32  # factor of the largest size that is tried for a dimension without an upper bound
 
 
 def grid(inputs: Sequence[Input], devices: Sequence[str] = (), loads: Sequence[str] = ()) -> list[Call]:
-    """Return the calls for a model, the one with its example inputs first.
+    """Return the calls for a model. The first call has the example inputs.
 
     ``devices``: other devices that an input can be on. ``loads``: other devices to load the model for.
     """
@@ -65,7 +65,7 @@ def _ranks(given: Given) -> Iterator[Change]:
 
 
 def sizes(dimension: Dimension) -> list[int]:
-    """Return the other sizes that are tried of a dimension: 0, 1, and sizes around its bounds or its own size."""
+    """Return the sizes to try for a dimension: 0, 1, and sizes around its bounds or its own size, which is left out."""
     size = dimension.size
     if dimension.symbol:
         high = dimension.high
@@ -77,7 +77,7 @@ def sizes(dimension: Dimension) -> list[int]:
 
 
 def resized(given: Given, new: dict[int, int]) -> Given:
-    """Return an input with other sizes of these dimensions; contiguous."""
+    """Return a contiguous input with other sizes of these dimensions. ``new``: the size by dimension."""
     size = tuple(new.get(dim, n) for dim, n in enumerate(given.size))
     return replace(given, size=size, stride=contiguous_stride(size), offset=0)
 
@@ -92,7 +92,7 @@ def _strides(given: Given) -> Iterator[Change]:
 
 
 def _effective(size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides that matter: that of a dimension of size 1 does not."""
+    """Return the strides, with 0 for dimensions of size 1, whose strides have no effect."""
     return tuple(s if n > 1 else 0 for n, s in zip(size, stride, strict=True))
 
 
@@ -109,7 +109,7 @@ def _offsets(one: Input) -> Iterator[Change]:
 
 
 def _together(inputs: Sequence[Input]) -> Iterator[Call]:
-    """Yield calls in which dimensions that belong together change together, also if there is one alone."""
+    """Yield calls in which dimensions that belong together change together."""
     for name, places in _groups(inputs).items():
         first = inputs[places[0][0]].dimensions[places[0][1]]
         for size in sizes(first):
@@ -117,7 +117,7 @@ def _together(inputs: Sequence[Input]) -> Iterator[Call]:
 
 
 def _groups(inputs: Sequence[Input]) -> dict[str, list[tuple[int, int]]]:
-    """Return the places (input, dimension) of each dynamic symbol, and of the static batch, if two or more."""
+    """Return the places (input, dimension) of each dynamic symbol and of the static batch that has at least two."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for index, one in enumerate(inputs):
         for dim, dimension in enumerate(one.dimensions):

@@ -1,4 +1,4 @@
-"""The tensors of a call, made of the example inputs as the grid describes them."""
+"""The tensors of a call, made from the example inputs by the grid's descriptions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.aoti.model import Given
 def make(givens: Sequence[Given], examples: Sequence[torch.Tensor], seed: int = 0) -> list[torch.Tensor]:
     """Return new tensors on their devices. The same arguments give the same tensors.
 
-    A tensor has the values of its example where the size is the same. Else its values, and those of the gaps between
-    its elements, are drawn from the example's: so indices stay valid, and masks stay masks.
+    A tensor has the values of its example if the sizes are equal and its elements do not overlap. Otherwise its values
+    are drawn from the example's values, so that indices stay valid and masks stay masks. So are the values in gaps.
     """
     generator = torch.Generator().manual_seed(seed)
     return [_made(given, examples[given.source], generator) for given in givens]
@@ -41,7 +41,7 @@ def _drawn(values: torch.Tensor, count: int, generator: torch.Generator) -> torc
 
 
 def _injective(given: Given) -> bool:
-    """Whether no two elements share memory, as far as that is seen from the strides in ascending order."""
+    """Return whether the strides, in ascending order, prove that no two elements share memory."""
     if prod(given.size) == 0:
         return True
     reach = 0

@@ -1,4 +1,4 @@
-"""The launches of a package that was compiled with the value printer, and the first wrong one. No torch."""
+"""The launches of a package that was compiled with the value printer, and the first wrong launch. No torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAVED = re.compile(r"Saved tensor to (.*?((before|after)_launch_(.+)_(buf\d+|ar
 
 
 class Conclusion(Word):
-    """What the triage of a package found."""
+    """The conclusion of the triage of a package."""
 
     NOTHING = "nothing is wrong", "the outputs are those of eager"
     REFUSED = "the inputs are refused", "they are not those that the model was compiled for"
@@ -48,7 +48,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A launch after which a buffer is not what eager computes. ``node``: the FX node that the buffer holds."""
+    """A launch after which a buffer differs from eager. ``node``: the FX node whose value the buffer holds."""
 
     index: int
     launch: Launch
@@ -60,7 +60,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor that a kernel was launched with, and where it is stored. ``low`` and ``high``: its extremes."""
+    """A tensor that a kernel was launched with, and its file. ``low`` and ``high``: its smallest and largest value."""
 
     buffer: str
     dtype: str
@@ -89,7 +89,7 @@ class Triaged:
 
 
 def launches(log: str) -> list[Launch]:
-    """Return the launches that a process's output tells of, in order."""
+    """Return the launches in a process's output, in order."""
     found: list[Launch] = []
     for one in filter(None, map(_saved, log.splitlines())):
         last = found[-1] if found else None

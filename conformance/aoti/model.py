@@ -1,4 +1,4 @@
-"""The records of `conformance aoti`: inputs, calls, what was observed of a call. No torch."""
+"""The records of `conformance aoti`: inputs, calls, observations, findings. No torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SWITCH = "AOTI_RUNTIME_CHECK_INPUTS"
 
 
 class Axis(Word):
-    """What differs between the inputs that a model was compiled with and those of a call."""
+    """The difference of a call's inputs from the inputs that the model was compiled with."""
 
     NOTHING = "nothing", "the example inputs themselves"
     DEVICE = "device", "an input is on another device"
@@ -37,7 +37,7 @@ class Api(Word):
 
 
 class End(Word):
-    """How a call of a compiled model ends, against eager with the same inputs."""
+    """The end of a call of a compiled model, compared with eager on the same inputs."""
 
     RIGHT = "right", "the outputs are those of eager"
     CLEAR_ERROR = "clear error", "an error that names the input that is wrong"
@@ -48,12 +48,12 @@ class End(Word):
 
     @property
     def is_finding(self) -> bool:
-        """Whether the caller gets no chance to notice the mismatch."""
+        """Whether the caller gets no error that it could handle."""
         return self in (End.GARBAGE, End.CRASH)
 
 
 class Advice(Word):
-    """What follows from the ends of a mismatch with the switch unset and set."""
+    """The advice that follows from the ends of a mismatch with the switch unset and set."""
 
     NONE = "", "nothing is wrong"
     SET_SWITCH = f"set {SWITCH}=1", "at run time: the check then refuses the inputs"
@@ -78,7 +78,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """How a tensor is given to a model. Strides and offset are in elements. ``source``: the index of its example."""
+    """The description of a call's tensor. Strides and offset are in elements. ``source``: the index of its example."""
 
     source: int
     size: Shape
@@ -90,7 +90,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An example input: how it was given when the model was compiled. ``uniform``: whether all its values are equal."""
+    """An example input that the model was compiled with. ``uniform``: whether all its values are equal."""
 
     name: str
     given: Given
@@ -103,8 +103,8 @@ class Input:
 class Call:
     """A call of the compiled model. ``subject``: the input that differs, or "".
 
-    ``changed``: the indices of the inputs that differ.
-    ``load_device`` is where the model is loaded if not on the device that it was compiled for.
+    ``changed``: the indices of the inputs that differ. ``load_device``: the device to load the model for; "" for the
+    device that it was compiled for.
     """
 
     axis: Axis
@@ -117,10 +117,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen of a call. ``phase``: what the process did last: prepare, eager, load, call, compare or done.
+    """The observation of a call. ``phase``: the last one of its process: prepare, eager, load, call, compare or done.
 
-    ``died``: the signal's name, the exit code, or "timeout". ``difference``: the first one from eager's outputs.
-    ``printed``: what the process wrote, where torch before 2.13 has the message of the check.
+    ``died``: the signal's name, the exit code, or "timeout". ``difference``: the first difference from eager.
+    ``printed``: the output of the process, to which torch before 2.13 writes the message of the check.
     """
 
     phase: str
@@ -144,7 +144,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A mismatch with its ends. None where a call was not made."""
+    """A mismatch with its ends. An end is None if the call was not made."""
 
     axis: Axis
     subject: str
@@ -157,7 +157,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A call that ends in another way by the deprecated API than by the current one."""
+    """A call whose ends by the deprecated API and by the current API differ."""
 
     axis: Axis
     subject: str
@@ -169,7 +169,7 @@ class Differing:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A model, as compiled for a device, with the ends of all calls and what follows from them."""
+    """A model compiled for a device, with the ends of all calls and the findings."""
 
     model: str
     torch: str
@@ -182,20 +182,20 @@ class Report:
 
     @property
     def failing(self) -> bool:
-        """Whether a call ended in a way that its caller cannot notice, or could not be judged."""
+        """Whether a call ended in silent garbage or a crash, or could not be judged."""
         return any(e.end.is_finding or e.end is End.NOT_JUDGED for e in self.ended)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON; words become their text."""
+        """Return the report as a dictionary for JSON, which stores a word as its text."""
         return asdict(self)
 
 
 def input_from(facts: Mapping[str, Any]) -> Input:
-    """Return an input from what :func:`dataclasses.asdict` and JSON made of it."""
+    """Return an input from its JSON object."""
     dimensions = tuple(Dimension(**d) for d in facts["dimensions"])
     return Input(facts["name"], given_from(facts["given"]), dimensions, facts["itemsize"], facts["uniform"])
 
 
 def given_from(facts: Mapping[str, Any]) -> Given:
-    """Return a tensor's description from what :func:`dataclasses.asdict` and JSON made of it."""
+    """Return a tensor's description from its JSON object."""
     return Given(**{**facts, "size": tuple(facts["size"]), "stride": tuple(facts["stride"])})

@@ -1,6 +1,6 @@
-"""What the processes of calls have in common. Importing this does it once, before they are forked.
+"""The preparation that all processes of calls share. Importing this module does it once, before they are forked.
 
-None of it uses a device or starts a thread, which a forked process would lack.
+The preparation uses no device and starts no thread, because a forked process would have neither.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file in which a process of `conformance aoti` says what it does, in case that it dies. No torch."""
+"""The file to which a process of `conformance aoti` writes its phase and its facts, in case it dies. No torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.support.whole_file import write_text
 
 
 class Progress:
-    """What the process knows so far. The file is replaced as a whole."""
+    """The facts of the process so far. Each write replaces the whole file."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._facts = file, {"phase": "prepare"}
@@ -31,6 +31,6 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def first_lines(error: BaseException) -> str:
-    """Return an exception's type and the first lines of its message; a native stack follows in many."""
+    """Return an exception's type and its message without the native stack, at most 2000 characters of it."""
     text = str(error).partition("Exception raised from")[0].strip()
     return f"{type(error).__name__}: {text[:2000]}"

@@ -1,4 +1,4 @@
-"""One model compiled, and its calls, each in a process of its own that may die."""
+"""The compilation of one model, and its calls, each in a process of its own that may die."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CompileError(Exception):
 
 
 class _Process(Protocol):
-    """What is needed of ``subprocess.Popen``."""
+    """The methods of ``subprocess.Popen`` that are used."""
 
     def wait(self, timeout: float | None = None) -> int: ...
     def kill(self) -> None: ...
@@ -47,7 +47,7 @@ class _Process(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to try: a model by its specification, on a backend. ``other``: a backend whose device inputs are put on."""
+    """A model to try, by its specification, on a backend. ``other``: a backend on whose device inputs are also put."""
 
     model: str
     backend: Capabilities
@@ -65,9 +65,9 @@ class Job:
         return ("meta", "cpu", *([self.other.device] if self.other else ()))
 
     def loads(self, api: Api) -> tuple[str, ...]:
-        """The devices that a model is loaded for besides that it was compiled for.
+        """Return the devices to load a model for, other than the device that it was compiled for.
 
-        A package stores the type of its device, so only the index can be given.
+        A package stores the type of its device, so the current API takes only another index.
         """
         if api is Api.CURRENT:
             return (f"{self.backend.kind}:1",)
@@ -85,7 +85,7 @@ class Compiled:
 
 
 def compile_model(job: Job, api: Api, environment: Mapping[str, str] | None = None) -> Compiled:
-    """Compile in a process of its own. Raises CompileError."""
+    """Compile the job's model in a process of its own. Raises CompileError."""
     job.directory.mkdir(parents=True, exist_ok=True)
     facts, log = (job.directory / f"compile-{api}.{kind}" for kind in ("json", "log"))
     package = job.directory / "model.pt2"
@@ -137,7 +137,7 @@ def run(job: Job) -> Report:
 
 
 def calls(job: Job, compiled: Compiled, wanted: Sequence[Call]) -> Iterator[Ended]:
-    """Make calls, each with the switch as the job says, and yield how they end."""
+    """Make each call with each of the job's settings of the switch, and yield how it ends."""
     job.tell(f"{job.model}: {len(wanted)} calls, {len(job.switches)} time(s) each")
     with _starter(job) as start:
         for call in wanted:
@@ -150,7 +150,7 @@ Start = Callable[[Sequence[str], Mapping[str, str], Path], _Process]
 
 @contextmanager
 def _starter(job: Job) -> Iterator[Start]:
-    """Give a function that starts the process of a call: forked, where the backend lives past a fork."""
+    """Yield a function that starts the process of a call. On Linux it forks if the backend's isolation is "fork"."""
     if job.backend.isolation != "fork" or sys.platform != "linux":
         yield _spawned
         return
@@ -176,7 +176,7 @@ def environment_of(checked: bool) -> dict[str, str]:
 
 
 def observe(job: Job, compiled: Compiled, call: Call, checked: bool, start: Start = _spawned) -> Observed:
-    """Make a call in a process of its own, and return what was seen of it."""
+    """Make a call in a process of its own. Return the observation."""
     request, result, log = (job.directory / name for name in ("call.json", "result.json", "call.log"))
     request.write_text(json.dumps(asdict(call)), encoding="utf-8")
     result.unlink(missing_ok=True)
@@ -192,7 +192,7 @@ def observe(job: Job, compiled: Compiled, call: Call, checked: bool, start: Star
 
 
 def tail(file: Path) -> str:
-    """Return the end of what a process wrote."""
+    """Return the end of a process's output."""
     with file.open("rb") as text:
         text.seek(max(0, file.stat().st_size - _PRINTED))
         return text.read().decode("utf-8", "replace")
@@ -201,7 +201,7 @@ def tail(file: Path) -> str:
 def end_of(process: _Process, timeout: float) -> str:
     """Wait, and return how the process died: "timeout", a signal's name, an exit code; "" if it ended well.
 
-    The process is killed if this one is interrupted.
+    The process is killed at the timeout, and if this process is interrupted.
     """
     try:
         code = process.wait(timeout)

@@ -21,7 +21,7 @@ DEFAULT_FUNCTION = "model"
 
 
 class SpecError(ValueError):
-    """What a user gave is no model that can be compiled. The message says what was expected."""
+    """A specification or a file of the user that cannot be used. The message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,10 @@ class Model:
         return [leaf for leaf in compilers.leaves_of(self.inputs) if isinstance(leaf, torch.Tensor)]
 
     def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
-        """Return the inputs with other tensors. One tensor less or more is left out or added at the end."""
+        """Return the inputs with these tensors in place of their own. Further tensors are added at the end.
+
+        With too few tensors, return the inputs with their own tensors, and leave out the last ones.
+        """
         expected = len(self.tensors)
         if len(tensors) < expected:
             return self.inputs[: len(self.inputs) - (expected - len(tensors))]
@@ -58,7 +61,7 @@ def parts(spec: str) -> tuple[str, str]:
 
 
 def load(spec: str, device: str) -> Model:
-    """Return the model of a specification on a device; with the same weights in every process. Raises SpecError."""
+    """Return the model of a specification on a device, with equal weights in all processes. Raises SpecError."""
     name, function = parts(spec)
     module = _file(Path(name)) if name.endswith(".py") else _module(name)
     make = getattr(module, function, None)
@@ -70,13 +73,13 @@ def load(spec: str, device: str) -> Model:
 
 
 def inputs_from(file: Path, model: Model, device: str) -> list[torch.Tensor]:
-    """Return the tensors of a file that ``torch.save`` made of a list or tuple of them. Raises SpecError.
+    """Return the tensors of a file to which ``torch.save`` wrote a list or tuple of tensors. Raises SpecError.
 
     The file is loaded with ``weights_only=True``: it cannot run code.
     """
     try:
         found = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as e:  # whatever a file that is none raises
+    except Exception as e:  # torch.load raises many types for a file of another kind
         raise SpecError(f"{file} cannot be loaded as tensors: {error_line(e)}") from e
     expected = len(model.tensors)
     if not isinstance(found, (list, tuple)) or not all(isinstance(t, torch.Tensor) for t in found):

@@ -114,7 +114,7 @@ def as_facts(report: Report) -> dict[str, Any]:
 
 
 def finding_from(facts: Mapping[str, Any]) -> Finding:
-    """Return a finding from what JSON made of it."""
+    """Return a finding from its JSON object."""
     unset, checked = (End(facts[key]) if facts[key] else None for key in ("unset", "set"))
     axis, advice = Axis(facts["axis"]), Advice(facts["advice"])
     return Finding(axis, facts["subject"], facts["what"], unset, checked, advice, facts["detail"])

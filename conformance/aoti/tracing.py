@@ -1,7 +1,7 @@
 """The process that compiles a model with the value printer, and runs it.
 
-``python -m conformance.aoti.tracing BACKEND MODEL INPUTS PACKAGE EXPECTED FACTS``. If PACKAGE exists, it is run as it
-is. INPUTS may be empty, for the example inputs. EXPECTED gets the values of eager.
+``python -m conformance.aoti.tracing BACKEND MODEL INPUTS PACKAGE EXPECTED FACTS``. If PACKAGE exists, it is run without
+a new compilation. INPUTS is a file, or "" for the example inputs. The nodes' eager values are written to EXPECTED.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conformance.triage.compiled.twins import copies
 
 
 def main(arguments: list[str]) -> int:
-    """Write what was seen. Return the exit code."""
+    """Compile and run the model, and write the facts. Return the exit code."""
     backend_name, spec, file, package, expected, facts = arguments
     progress = Progress(Path(facts))
     try:
@@ -46,7 +46,7 @@ def _run(
     expected: Path,
     progress: Progress,
 ) -> None:
-    progress.tell(phase="eager")  # each call gets copies, which lie as the inputs do: a model may write its inputs
+    progress.tell(phase="eager")  # each call gets copies of the inputs with the same strides, as a model may write them
     eager = compilers.leaves_of(model.module(*model.with_tensors(copies(inputs))))
     if not package.exists():
         progress.tell(phase="compile")
@@ -70,7 +70,7 @@ def _compile(
         compilers.compile_package(exported, str(package))
     nodes: dict[str, Any] = {}
     passes = ""
-    for graph in graphs[:1]:  # a package has one graph, apart from that of constants
+    for graph in graphs[:1]:  # a package has one graph, besides a graph of constants
         nodes = compilers.buffers_of(graph)
         try:
             values, outputs = compilers.values_of(graph, copies(inputs))

@@ -1,4 +1,4 @@
-"""From a model whose package goes wrong to the first kernel whose output differs from eager."""
+"""The search for the first kernel of a package whose output differs from eager."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from conformance.aoti.session import CompileError, end_of
 from conformance.backends import Capabilities
 from conformance.support.lines import first_line
 
-# A graph that is in the cache is not compiled, so its buffers would not be seen.
+# With the cache, a known graph is not compiled, so its buffers would not be seen.
 _COMPILE = {PRINTER: SAVE_FILES, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
 
 
@@ -62,7 +62,7 @@ def triage(job: TriageJob) -> Triaged:
 
 
 def _given(job: TriageJob) -> str:
-    """Return how the package ends that the user gave, with the check of inputs."""
+    """Return how the user's package ends, run with the check of inputs."""
     found, log = _traced(job, job.package or Path(), job.directory / "unused.pt", {SWITCH: "1"})
     if found["died"]:
         return f"died: {found['died']} in the phase {found['phase']!r}"
@@ -92,13 +92,13 @@ def _traced(job: TriageJob, package: Path, expected: Path, variables: Mapping[st
 
 
 def _absolute(model: str) -> str:
-    """Return a specification that holds in another directory: the printer writes into the current one."""
+    """Return a specification that is valid in another directory: the process runs where the printer is to write."""
     file, colon, function = model.rpartition(":") if not model.endswith(".py") else (model, "", "")
     return f"{Path(file).resolve()}{colon}{function}" if file.endswith(".py") else model
 
 
 def _refusal(text: str) -> str:
-    """Return the message of the check of inputs, wherever torch puts it."""
+    """Return the message of the check of inputs in an error or an output, "" if there is none."""
     return next((line.strip() for line in text.splitlines() if "input_handles[" in line and "unmatched" in line), "")
 
 
@@ -119,7 +119,7 @@ def _concluded(found: Mapping[str, Any], log: str, expected: Path) -> Triaged:
 
 
 def _without_kernel(found: Mapping[str, Any]) -> tuple[Conclusion, str]:
-    """Return what follows where no kernel's output differs."""
+    """Return the conclusion, with its detail, if no kernel's output differs."""
     if found["passes"]:
         return Conclusion.PASSES, found["passes"]
     if raised := found.get("raised"):
@@ -145,21 +145,21 @@ class _Differs:
     def __call__(self, saved: Saved, node: str) -> str | None:
         value, actual = self._values.get(node), load_saved(saved)
         if value is None or actual is None or value.shape != actual.shape:
-            return None  # a buffer may hold a node's value in another shape, which says nothing
+            return None  # a buffer may hold a node's value in another shape, which is not compared
         return compare.difference(value, actual)
 
 
 def load_saved(saved: Saved) -> torch.Tensor | None:
-    """Return a tensor that the printer saved; None if the file is none."""
+    """Return a tensor that the printer saved, None if the file cannot be loaded."""
     try:
         found = torch.load(saved.file, map_location="cpu", weights_only=True)
-    except Exception:  # noqa: BLE001  # a file that a process which died left behind
+    except Exception:  # noqa: BLE001  # a process may have died while it wrote the file
         return None
     return found if isinstance(found, torch.Tensor) else None
 
 
 def inputs_of(launch: Launch) -> tuple[Value, ...]:
-    """Return the tensors that a kernel was launched with, also those that it only writes."""
+    """Return the tensors that a kernel was launched with, including tensors that it only writes."""
     return tuple(_value(s, found) for s in launch.before if (found := load_saved(s)) is not None)
 
 
