@@ -1,4 +1,4 @@
-"""The times of blocks of calls on two sides, which alternate. The blocks are run by ``torch.utils.benchmark``."""
+"""The times of blocks of calls on two sides, which take turns. ``torch.utils.benchmark`` runs the blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 1_000_000  # calls in a block
 
 
 class Clock:
-    """A clock for ``Timer`` that waits for the device. Its two readings of a block also give the host's time."""
+    """A clock for ``Timer`` that waits for the device. Its two readings around a block also give the host's time."""
 
     def __init__(self, synchronize: Callable[[], None]) -> None:
         self._synchronize = synchronize
@@ -31,27 +31,27 @@ class Clock:
 
 
 class Timed:
-    """A call and its blocks."""
+    """A call that is timed in blocks."""
 
     def __init__(self, call: Callable[[], object], synchronize: Callable[[], None]) -> None:
         self._clock = Clock(synchronize)
-        threads = torch.get_num_threads()  # else Timer sets one
+        threads = torch.get_num_threads()  # by default, Timer sets one thread
         self._timer = Timer("call()", globals={"call": call}, timer=self._clock, num_threads=threads)
         self.calls = 1
 
     def settle(self, seconds: float) -> None:
-        """Choose the calls of a block so that it takes ``seconds``, or one call. Makes calls for half as long."""
+        """Choose the calls of a block, at least one, so that it takes ``seconds``. Make calls for half as long."""
         took = self._timer.blocked_autorange(min_run_time=seconds / 2).median
         self.calls = max(1, min(_MOST, int(seconds / took)))
 
     def block(self) -> tuple[float, float]:
-        """Time a block. Return the seconds a call until it returned and until its work was done."""
+        """Time a block. Return the seconds per call until the calls returned, and until their work was done."""
         done = self._timer.timeit(self.calls).median
         return self._clock.host / self.calls, done
 
 
 def alternate(device: Timed, cpu: Timed, seconds: float, blocks: int = BLOCKS) -> Round:
-    """Time blocks of both sides in turn, for about ``seconds`` in all, or for a call each. The first side changes."""
+    """Time blocks of both sides for about ``seconds`` in all, or of one call each. The sides take turns to be first."""
     for timed in (device, cpu):
         timed.settle(seconds / (2 * (blocks + 1)))
     of_device, of_cpu = [], []

@@ -1,4 +1,4 @@
-"""Two measured runs compared: what is slower, beyond the noise of both. Pure."""
+"""The comparison of two measured runs: the cases that are slower, beyond the noise of both. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from conformance.perf.interval import Interval
 from conformance.perf.model import Key, Record
 from conformance.vocabulary import Word
 
-LEAST = 0.1  # a change of the time by a smaller part than this is not reported
+LEAST = 0.1  # smaller relative changes of the time are not reported
 
 
 class Change(Word):
-    """How a case of the new run differs from the same case of the old one."""
+    """The change of a case from the old run to the new run."""
 
     SLOWER = "slower", "the whole interval of the ratio lies above 1 + the least change"
     FASTER = "faster", "the whole interval of the ratio lies below 1 / (1 + the least change)"
@@ -26,7 +26,10 @@ class Change(Word):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A case of both runs. ``interval``: of the device's time over CPU's, new over old; None if it has no times."""
+    """A case of both runs. ``interval``: of the ratio of the device's time to CPU's, new over old.
+
+    ``interval`` is None if times cannot be compared, or if the ratio alone shows that the change is below the least.
+    """
 
     old: Record
     new: Record
@@ -40,7 +43,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All cases that are in both runs, and the numbers of those that are in one."""
+    """The cases that are in both runs, and the numbers of cases that are in only one."""
 
     cases: tuple[Compared, ...]
     only_old: int
@@ -57,7 +60,7 @@ class Difference:
 
 
 def compare(old: Iterable[Record], new: Iterable[Record], least: float = LEAST) -> Difference:
-    """Compare the cases of two runs. ``least``: a part of the time, e.g. 0.1 for ten percent."""
+    """Compare the cases of two runs. ``least``: the least relative change to report, e.g. 0.1 for ten percent."""
     before, after = ({r.key: r for r in records} for records in (old, new))
     both = [key for key in after if key in before]
     cases = tuple(_compared(before[key], after[key], least) for key in both)
@@ -71,7 +74,7 @@ def _compared(old: Record, new: Record, least: float) -> Compared:
     if (old.sample, old.shapes) != (new.sample, new.shapes):
         return Compared(old, new, Change.OTHER)
     factor = new.ratio / old.ratio
-    if 1 / (1 + least) <= factor <= 1 + least:  # the interval has the ratio in it
+    if 1 / (1 + least) <= factor <= 1 + least:  # the interval contains this factor
         return Compared(old, new, Change.SAME)
     found = interval.of_ratio(_ratios(old), _ratios(new))
     if found.low > 1 + least:
@@ -84,5 +87,5 @@ def _ratios(record: Record) -> Sequence[Sequence[float]]:
 
 
 def _factor(case: Compared) -> float:
-    """Return by how much the time changed, whatever the direction."""
+    """Return the factor, at least 1, by which the time changed in either direction; 0 without an interval."""
     return max(case.interval.ratio, 1 / case.interval.ratio) if case.interval else 0.0

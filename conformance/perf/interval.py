@@ -27,9 +27,10 @@ class Interval:
 def of_ratio(old: Samples, new: Samples) -> Interval:
     """Return the interval of the median of ``new`` over that of ``old``.
 
-    A median is that of the processes' medians. Each resample draws processes with replacement, and of each its blocks:
-    two processes differ by more than two blocks of one (addresses, caches, what else the machine does), so that blocks
-    alone would give an interval that is too narrow. With one process a side the interval is that of its blocks.
+    The median of a run is the median of its processes' medians. Each resample draws processes with replacement, then
+    blocks of each drawn process. Two processes differ more than two blocks of one process (addresses, caches, other
+    load of the machine), so resamples of blocks alone would give an interval that is too narrow. If each side has only
+    one process, the interval comes from its blocks.
     """
     generator = np.random.default_rng(SEED)
     drawn = _medians(new, generator) / _medians(old, generator)

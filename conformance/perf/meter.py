@@ -1,4 +1,4 @@
-"""What a child of a measured run does: find samples at sizes, measure cases and the limits of the machine."""
+"""The work of a measured run's children: find samples at sizes, measure cases and the limits of the machine."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ from conformance.perf.sizing import Sizer, Unsuitable
 
 COPIED = 16 << 20  # elements of the copy that measures bandwidth: more than caches hold
 MULTIPLIED = 384  # rows of the square matrices whose product measures operations
-_WARM = 2  # calls before a case is measured: outputs get their size, kernels are loaded
+_WARM = 2  # calls before a case is measured, which resize outputs and load kernels
 
 
 class Meter:
-    """Serves the requests of one run's children, see :meth:`serve`."""
+    """The server of the requests to one run's children, see :meth:`serve`."""
 
     def __init__(self, backend: Capabilities, dtype: str, seconds: float) -> None:
-        """``seconds``: those that a round of a case may take, and about as many to find the number of calls."""
+        """``seconds``: about how long a round of a case takes, with the search for the number of calls of a block."""
         torch.set_num_threads(backend.threads)
         self.backend = backend
         self.dtype = dtype
         self.seconds = seconds
         self.corpus = reader.load(generated=False)
-        self._sizers: dict[str, Sizer] = {}  # of the overload that was asked for last
+        self._sizers: dict[str, Sizer] = {}  # only of the overload of the last request
 
     def recipe(self) -> dict[str, Any]:
-        """What :meth:`made_from` makes the same meter from in another process; JSON-able."""
+        """Return a dictionary for JSON from which :meth:`made_from` makes the same meter in another process."""
         return {"backend": self.backend.asked, "dtype": self.dtype, "seconds": self.seconds}
 
     @staticmethod
     def made_from(recipe: dict[str, Any]) -> Meter:
-        """Inverse of :meth:`recipe`. Raises as finding the backend and loading the corpus do."""
+        """Return the meter of a recipe. Raises the errors of finding the backend and of loading the corpus."""
         return Meter(backends.find(recipe["backend"]), recipe["dtype"], recipe["seconds"])
 
     def prepare(self) -> None:
-        """Read now what every child needs. Does not touch the device."""
+        """Read the corpus values that every child needs, before the children start. Does not use the device."""
         self.corpus.load_values()
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer ``size`` (overload, size), ``measure`` (overload, sample, facts) or ``limits``."""
-        warnings.simplefilter("ignore")  # ops warn of deprecations, at every call of some
+        warnings.simplefilter("ignore")  # some ops warn of a deprecation at every call
         return {"size": self._size, "measure": self._measure, "limits": self._limits}[request["do"]](request)
 
     def _size(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the sample at a size as text, or why there is none."""
+        """Return the encoded sample at a size, or the reason why there is none."""
         overload = request["overload"]
         if overload not in self._sizers:
             self._sizers = {overload: Sizer(self.corpus, self.dtype)}
@@ -66,7 +66,7 @@ class Meter:
         return {"sample": codec.encode(found, 0)}
 
     def _measure(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the times of a round, and with ``facts`` what the call does; or how it ended, and why."""
+        """Return the times of a round, with ``facts`` also the work of the call; or how the case ended, and why."""
         sample = codec.decode(request["overload"], request["sample"], ((self.dtype,),))
         try:
             cpu = side(sample, self.dtype, self.corpus)
@@ -92,7 +92,7 @@ class Meter:
         return found
 
     def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the limits of both sides. What the device cannot do has none."""
+        """Return the limits of both sides. A limit is None if its calls raise."""
         del request
         self.backend.initialize()
         return asdict(Machine(self._limits_of(self.backend.device), self._limits_of(CPU)))
@@ -114,7 +114,7 @@ class Meter:
         )
 
     def _seconds(self, make: Callable[[], Callable[[], object]], device: str) -> float | None:
-        """Return the least seconds a call of three blocks; None if the device cannot do it."""
+        """Return the seconds per call of the fastest of three blocks, None if the call raises."""
         wait = _nothing if device == CPU else self.backend.synchronize
         try:
             call = make()

@@ -12,7 +12,7 @@ from conformance.vocabulary import Word
 
 
 class Size(Word):
-    """How large a case is. ``elements``: of its largest tensor, about."""
+    """The size of a case. ``elements``: the approximate number of elements of its largest tensor."""
 
     SMALL = "small", "about 100 elements: what a call costs whatever its size"
     MEDIUM = "medium", "about 100,000 elements"
@@ -37,7 +37,7 @@ class End(Word):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What identifies a case in every run."""
+    """The identity of a case in all runs."""
 
     overload: str
     dtype: str
@@ -49,10 +49,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The blocks of calls of one process. Each list has a number for each block, in seconds a call.
+    """The blocks of calls of one process. Each tuple has a number for each block, in seconds per call.
 
-    ``host``: until the calls of the device returned; ``device``: until their work was done. The blocks of CPU were
-    timed next to those of the device, so that what else the machine does slows both.
+    ``host``: until the device's calls returned; ``device``: until their work was done. CPU's blocks and the device's
+    blocks take turns, so that other load of the machine slows both.
     """
 
     calls: int  # calls in a block of the device
@@ -68,10 +68,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a call does, as far as its arguments and results show it. Sizes in bytes.
+    """The work of a call, as far as its arguments and results show it. Sizes are in bytes.
 
-    A view reads and writes nothing. ``flops`` is None where torch has no formula. ``copied`` is what a fallback copies
-    between device and host: the storages of its arguments down, what it writes and returns up.
+    A view reads and writes nothing. ``flops`` is None if torch has no formula. ``copied``: the bytes that a fallback
+    copies: the storages of its arguments to the host, the written and returned storages to the device.
     """
 
     elements: int  # of the largest argument or result
@@ -98,7 +98,7 @@ class Spread:
 
     @staticmethod
     def of(times: Iterable[float]) -> Spread:
-        """Raises ValueError if there are no times."""
+        """Return the spread of some times. Raises ValueError if there are no times."""
         found = sorted(times)
         if not found:
             raise ValueError("no times to summarize")
@@ -121,7 +121,7 @@ class Record:
 
     @property
     def device(self) -> Spread:
-        """Seconds a call until its work is done."""
+        """Seconds per call until its work is done."""
         return Spread.of(t for r in self.rounds for t in r.device)
 
     @property
@@ -131,12 +131,12 @@ class Record:
 
     @property
     def cpu(self) -> Spread:
-        """Seconds a call on CPU."""
+        """Seconds per call on CPU."""
         return Spread.of(t for r in self.rounds for t in r.cpu)
 
     @property
     def ratio(self) -> float:
-        """The device's time over CPU's: the median over the processes of the medians of their blocks."""
+        """The device's time over CPU's: the median of the rounds' medians, each over the ratios of its blocks."""
         return statistics.median(statistics.median(r.ratios) for r in self.rounds)
 
     @property
@@ -144,7 +144,7 @@ class Record:
         return self.end is End.MEASURED
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record with its medians and quartiles, which :meth:`from_json` computes again."""
+        """Return the record for JSON, with its medians and quartiles, which :meth:`from_json` ignores."""
         spreads = {name: asdict(getattr(self, name)) for name in ("host", "device", "cpu")} if self.rounds else {}
         return {
             "overload": self.key.overload, "dtype": self.key.dtype, "size": self.key.size.value, "route": self.route,
@@ -164,7 +164,7 @@ class Record:
 
 
 def round_from(made: Mapping[str, Any]) -> Round:
-    """Return a round from its JSON. Raises KeyError, TypeError or ValueError, also for lists of unequal length."""
+    """Return a round from its JSON object. Raises KeyError, TypeError or ValueError, also for unequal list lengths."""
     times = [tuple(map(float, made[name])) for name in ("host", "device", "cpu")]
     if len({len(t) for t in times}) != 1 or not times[0]:
         raise ValueError("a round has as many blocks on the host, the device and CPU, and at least one")
@@ -175,7 +175,7 @@ def round_from(made: Mapping[str, Any]) -> Round:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one side of the machine reaches: None where it could not be measured."""
+    """The limits of one side of the machine. A limit is None if it could not be measured."""
 
     bandwidth: float | None = None  # bytes a second that a large copy reads and writes
     flops: float | None = None  # floating-point operations a second of a large matrix product

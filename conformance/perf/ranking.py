@@ -1,4 +1,4 @@
-"""What to speed up next: the seconds that calls take beyond what is attainable. Pure."""
+"""The ranking of measured cases by the seconds that their calls take beyond the attainable time. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.vocabulary import Word
 
 
 class Bound(Word):
-    """What limits the time of a call on a machine."""
+    """The limit of the time of a call on a machine."""
 
     LAUNCH = "launch", "no call is done in less than the copy of one element"
     BANDWIDTH = "bandwidth", "its bytes at the speed of a large copy"
@@ -21,7 +21,7 @@ class Bound(Word):
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least seconds that a call takes on a machine, and what they are needed for."""
+    """The least seconds that a call takes on a machine, and the limit that they come from."""
 
     seconds: float
     bound: Bound
@@ -42,9 +42,9 @@ Calls = Mapping[tuple[str, int], int]  # (overload, elements of the largest argu
 
 
 def best(machine: Machine) -> Limits:
-    """Return the device's limits, each at least as good as CPU's.
+    """Return the device's limits, with a bandwidth and operations per second that are at least CPU's.
 
-    A device whose own matrix product is slow would otherwise have no operations to gain.
+    Otherwise, a device with a slow matrix product would seem to compute as fast as it can.
     """
     device, cpu = machine.device, machine.cpu
     fastest = (max((x for x in pair if x), default=None) for pair in _pairs(device, cpu))
@@ -68,10 +68,10 @@ def floor(record: Record, limits: Limits) -> Floor:
 
 
 def attainable(record: Record, machine: Machine) -> Floor:
-    """Return the seconds that a device within its limits takes if it comes as close to its floor as CPU does.
+    """Return the seconds that a device takes if it comes as close to its floor as CPU does to CPU's floor.
 
-    The floor of exp knows of its bytes alone. How many times its own floor CPU takes stands for what the formula does
-    not know.
+    A floor may leave out work: the floor of exp counts only its bytes. The factor by which CPU exceeds its own floor
+    stands for the work that is left out.
     """
     own, host = floor(record, best(machine)), floor(record, machine.cpu).seconds
     slowness = max(1.0, record.cpu.median / host) if host else 1.0
@@ -81,8 +81,8 @@ def attainable(record: Record, machine: Machine) -> Floor:
 def rank(records: Iterable[Record], machine: Machine, calls: Calls | None = None) -> list[Rank]:
     """Return the measured cases, those with the most lost seconds first.
 
-    ``calls``: those of recorded programs. A call counts for the measured size of its overload that is nearest to its
-    own. Without them each case counts for one call.
+    ``calls``: the calls of recorded programs. Each call counts for the measured case of its overload with the nearest
+    size, and cases without calls are left out. Without ``calls``, each case counts as one call.
     """
     measured = [r for r in records if r.is_measured]
     weights = None if calls is None else _weights(measured, calls)

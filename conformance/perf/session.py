@@ -1,4 +1,4 @@
-"""A measured run: rounds of child processes that time one case after the other, and may die of any."""
+"""A measured run: rounds of child processes that time one case after the other, and may die at any case."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Case:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is more to measure of it."""
+        """Whether the case can still be measured."""
         return self.record.end is End.NOT_REACHED and self.sample is not None
 
     def ended(self, end: End, reason: str) -> None:
@@ -56,7 +56,7 @@ class Session:
     ) -> tuple[list[Record], Machine]:
         """Return a record for each overload and size, and the limits of the machine.
 
-        ``overloads``: the route of each. After an interruption cases without an end are ``not_reached``.
+        ``overloads``: the route by overload. After an interruption, cases without an end are ``not_reached``.
         """
         cases = [
             _Case(Record(Key(name, dtype, size), route, End.NOT_REACHED))
@@ -120,7 +120,7 @@ class Session:
 
 
 def _planned(case: _Case, found: dict[str, Any] | Death | Hang) -> None:
-    """Enter what became of the search for a sample. CPU's own crash is no finding about the device."""
+    """Enter the result of the search for a sample. A crash on CPU is no finding about the device."""
     if not isinstance(found, dict):
         end, reason = _ended(found)
         on_cpu = f"while its sample was tried on CPU: {reason}"
@@ -156,7 +156,7 @@ def _ended(found: Death | Hang) -> tuple[End, str]:
 
 
 def forked(serve: Callable[[Any], dict[str, Any]]) -> Callable[[], Child]:
-    """Return what starts forked children. This process must not have used the device."""
+    """Return a function that starts a forked child. This process must not have used the device."""
     return lambda: Child(serve)
 
 

@@ -1,4 +1,4 @@
-"""A sample as a call on CPU and as one on the device, each with contiguous arguments of its own."""
+"""A sample as a call on CPU and as a call on the device, each with contiguous arguments of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CPU = "cpu"
 
 @dataclass(frozen=True)
 class Side:
-    """A call that can be made again and again. ``tensors``: of the sample's slots."""
+    """A call that can be repeated. ``tensors``: the tensors of the sample's slots."""
 
     sample: Sample
     tensors: list[torch.Tensor]
@@ -31,12 +31,12 @@ class Side:
         return self.op(*self.args, **self.kwargs)
 
     def metadata(self) -> list[object]:
-        """Return sizes, strides, offset and storage of each argument: a call that changes them is another one next."""
+        """Return each argument's sizes, strides, offset and storage. A call that changes them cannot be repeated."""
         return [(t.shape, t.stride(), t.storage_offset(), tv.storage_id(t)) for t in self.tensors]
 
 
 def side(sample: Sample, dtype: str, values: HasValues, device: str = CPU) -> Side:
-    """Return the call on a device. Raises what making the arguments there raises."""
+    """Return the sample's call on a device. Errors of making the arguments there are not caught."""
     known = ops.facts(sample.overload).host
     made = tensors_of(sample, dtype, values)
     moved = {id(t): t if _stays(s, known, device) else t.to(device) for s, t in zip(sample.tensors, made, strict=True)}

@@ -1,4 +1,4 @@
-"""A sample of an overload at a number of elements. All free sizes grow by one factor, which depends on no clock."""
+"""Samples of a given number of elements. All free sizes grow by one factor, which depends on no measured time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MOST_TENSORS = 8  # of a sample whose sizes can grow: the sizes that have to ag
 
 
 class Unsuitable(Exception):
-    """No sample can be called again and again at the size. The message says why."""
+    """No sample can be called repeatedly at the size. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a call has to do, as far as its size goes."""
+    """The extent of a call: its elements, bytes and operations."""
 
     elements: int  # of the largest argument or result
     bytes: int  # of all of them
@@ -39,7 +39,7 @@ class Extent:
 
 
 class Sizer:
-    """Finds samples at sizes, by calls on CPU in this process, which may die of one."""
+    """The search for samples at sizes. It makes calls on CPU in this process, which may die of them."""
 
     def __init__(self, values: HasValues, dtype: str) -> None:
         self.values = values
@@ -81,7 +81,7 @@ class Sizer:
             yield from ((group,) for group in groups)
 
     def _free(self, source: Sample) -> list[Group]:
-        """Return the free sizes of a sample, which are searched for once. Raises Unsuitable."""
+        """Return the free sizes of a sample. They are searched for once per sample. Raises Unsuitable."""
         tensors = sum(bool(slot.pool) for slot in source.tensors)
         if tensors > _MOST_TENSORS:
             raise Unsuitable(f"its sample has {tensors} tensors, too many to find the sizes that have to agree")
@@ -108,7 +108,7 @@ class Sizer:
         return None
 
     def runs(self, sample: Sample) -> bool:
-        """Whether CPU makes the call."""
+        """Return whether the call runs on CPU without an error."""
         try:
             side(sample, self._dtype, self.values)()
         except Exception:  # noqa: BLE001 - that it raised is the answer
@@ -116,7 +116,7 @@ class Sizer:
         return True
 
     def extent(self, sample: Sample) -> Extent | None:
-        """Return what the call has to do; None if CPU refuses it, or the call changes what the next one does."""
+        """Return the extent of the call, None if the call raises on CPU, or changes the metadata of its arguments."""
         try:
             call = side(sample, self._dtype, self.values)
             call()
@@ -146,9 +146,10 @@ class _Trials(Trials):
 
 
 def suitable(samples: Sequence[Sample], dtype: str) -> list[Sample]:
-    """Return the samples that run in a dtype, the first choice first.
+    """Return the samples that run in a dtype, the preferred ones first.
 
-    Those made for its kind come first, and of these those whose sizes differ least: they grow into squares and cubes.
+    Samples made for the dtype's kind come first. Among these, those whose sizes differ least come first, because they
+    grow into squares and cubes.
     """
     found = [s for s in samples if usable(s) and dtype in s.dtypes]
     return sorted(
@@ -175,7 +176,8 @@ def _largest(sample: Sample) -> int:
 def factor(own: Extent, more: Extent, elements: int) -> float:
     """Return the factor at which a sample has a number of elements, within the bounds of bytes and operations.
 
-    ``more``: of the sample at :data:`_STEP`. What it has to do grows as a power of the factor.
+    ``own``: the extent of the sample. ``more``: its extent at the factor :data:`_STEP`. An extent is taken to grow as a
+    power of the factor.
     """
     bounds: list[tuple[int, int, float]] = [
         (own.elements, more.elements, elements),
@@ -195,5 +197,5 @@ def _near(elements: int, wanted: int) -> bool:
 
 
 def _reaches(found: Extent, size: Size) -> bool:
-    """Whether a sample is as large as wanted, or as its operations allow."""
+    """Return whether a sample is about as large as wanted, or as the bound of operations allows."""
     return _near(found.elements, size.elements) or found.flops > MOST_FLOPS / 4

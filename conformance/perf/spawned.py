@@ -1,4 +1,4 @@
-"""The main module of a spawned child of a measured run, for backends that cannot live past a fork.
+"""The main module of a spawned child of a measured run, for backends that cannot be used after a fork.
 
 ``python -m conformance.perf.spawned PARENT REQUESTS REPLIES LOG``: the parent's process id, then open file descriptors.
 """

@@ -73,7 +73,7 @@ def names(results: Path) -> list[str]:
 
 
 def find(results: Path, run: str) -> PerfRun:
-    """Find a run by its directory, its name or a part of its name. Raises StoreError, which names what is near."""
+    """Find a run by its directory, its name or a part of its name. Raises StoreError, which lists similar names."""
     if (Path(run) / MANIFEST).is_file():
         return load(Path(run))
     known = names(results)

@@ -50,7 +50,7 @@ def _traffic(record: Record) -> str:
 
 
 def difference(found: Difference) -> Iterator[str]:
-    """Yield the lines of a comparison: what got slower first, and a count of what did not change."""
+    """Yield the lines of a comparison: the slower cases first, and the number of unchanged cases."""
     for change in (Change.SLOWER, Change.LOST, Change.FASTER, Change.GAINED, Change.OTHER):
         cases = found.of(change)
         if cases:
@@ -76,7 +76,7 @@ def _end(record: Record) -> str:
 
 
 def ranking(ranks: Sequence[Rank], most: int) -> Iterator[str]:
-    """Yield a line for each of the first cases, and one with the number of the others."""
+    """Yield a line for each of the first ``most`` cases, and a line with the number of the others."""
     total = sum(rank.lost for rank in ranks)
     for number, rank in enumerate(ranks[:most], start=1):
         yield f"{number:>3}. {_ranked(rank, total)}"

@@ -1,4 +1,4 @@
-"""What a call does: the bytes that it reads and writes, its operations, and the bytes that a fallback copies."""
+"""The work of a call: the bytes that it reads and writes, its operations, and the bytes that a fallback copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.vocabulary import Route
 
 
 def of_call(cpu: Side, device: Side, backend: Capabilities) -> Work:
-    """Return what a call does, from one call on each side that has been made before."""
+    """Return the work of a call, by further calls on both sides. Each side must have been called before."""
     result = leaves(cpu())
     read, written = moved(cpu, result)
     copied, native, fallback = copies(device, backend)
@@ -27,10 +27,10 @@ def of_call(cpu: Side, device: Side, backend: Capabilities) -> Work:
 
 
 def moved(call: Side, result: Sequence[torch.Tensor]) -> tuple[int, int]:
-    """Return the bytes that a call reads and writes at least: each argument and each new result once.
+    """Return the least bytes that a call reads and writes: each argument and each new result once.
 
-    An argument that is only written (``out=``) is not read. A call that writes no argument and returns nothing new
-    makes views, and moves nothing.
+    An argument that is only written (``out=``) is not read. A call that writes no argument and whose results are all
+    views of its arguments moves nothing.
     """
     pairs = [(s, t) for s, t in zip(call.sample.tensors, call.tensors, strict=True) if not s.same_as]
     of_arguments = set(tv.storage_ids(call.tensors))
@@ -50,14 +50,14 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 
 def flops_of(call: Callable[[], object]) -> int | None:
-    """Return the floating-point operations of a call by torch's formulas, None where it has none."""
+    """Return the floating-point operations of a call by torch's formulas, None if torch has none for the call."""
     with _Flops() as counter:
         call()
     return counter.flops if counter.flops and counter.knows_all else None
 
 
 class _Flops(tv.WatchingMode):
-    """Adds up the operations of the operators inside of a call.
+    """A mode that adds up the operations of the operators inside of a call.
 
     ``FlopCounterMode`` does the same, and loads torch's compiler, which takes seconds in each process.
     """
@@ -81,8 +81,8 @@ class _Flops(tv.WatchingMode):
 def copies(call: Callable[[], object], backend: Capabilities) -> tuple[int, int | None, int | None]:
     """Make a call on the device. Return the bytes that fallbacks copy, and the native and fallback calls.
 
-    The calls are None where the backend does not count. The bytes are those of the operators inside of the call that
-    fall back, by the backend's counters, else by their route.
+    The numbers of calls are None if the backend does not count them. The bytes are counted for the operators inside of
+    the call that fall back, by the backend's counters; without counters, by their route.
     """
     before = backend.route_counters()
     with _Copies(backend) as seen:
@@ -94,7 +94,7 @@ def copies(call: Callable[[], object], backend: Capabilities) -> tuple[int, int 
 
 
 class _Copies(tv.WatchingMode):
-    """Adds up the bytes that the fallback copies for each operator that falls back."""
+    """A mode that adds up the bytes that the fallback copies for each operator that falls back."""
 
     def __init__(self, backend: Capabilities) -> None:
         super().__init__()
