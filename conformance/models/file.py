@@ -51,13 +51,13 @@ def below() -> Below:
 
 @cache
 def overloads() -> frozenset[str]:
-    """Return all overloads whose routes say what the models that ship with the suite need. Raises ModelsError."""
+    """Return all overloads whose routes decide what the models that ship with the suite need. Raises ModelsError."""
     called = {overload for name in names() for overload in _called(DATA / (name + _ENDING))}
     return frozenset(called | below().keys() | {inner for each in below().values() for inner in each})
 
 
 def _called(path: Path) -> set[str]:
-    """Return the overloads that a model calls. To read the calls whole would take every run a quarter of a second."""
+    """Return the overloads that a model calls. Reading whole calls would cost each run a quarter of a second."""
     try:
         return {str(row[0]) for row in _json(path)["calls"]}
     except (TypeError, KeyError, IndexError) as e:
@@ -109,7 +109,7 @@ def _row(call: ModelCall, programs: Sequence[str]) -> list[Any]:
 
 
 def _placement(p: Placement) -> Any:
-    """Return a placement for JSON: of a contiguous tensor 0, since its size says the rest."""
+    """Return a placement for JSON: 0 for a contiguous tensor, whose size determines its placement."""
     return 0 if p.layout == "contiguous" else [p.layout, p.size, p.stride, p.offset, p.storage, p.bit]
 
 

@@ -17,9 +17,9 @@ from conformance.layouts import Placement
 
 @dataclass(frozen=True)
 class ModelCall:
-    """Calls that differ in the values of their tensors alone. ``counts``: their number, by program.
+    """Calls that differ only in the values of their tensors. ``counts``: their number, by program.
 
-    ``made``: the bytes of the new storages on the device that the results have.
+    ``made``: the bytes of the new storages on the device in the results.
     """
 
     sample: Sample
@@ -50,10 +50,10 @@ class ModelCall:
 
     @property
     def dtypes(self) -> frozenset[str]:
-        """The dtypes of the cells that are about such a call.
+        """The dtypes of the cells that try this call.
 
-        Those of its floating and complex arguments on the device; without any, those of all of them; without arguments
-        on the device, the dtypes that it names.
+        These are the dtypes of its floating and complex arguments on the device; without such arguments, of all
+        arguments on the device; without arguments on the device, the dtypes among its arguments.
         """
         held = {s.dtype for s in self.sample.tensors if s.dtype and not s.on_host}
         wide = {dtype for dtype in held if re.match(r"b?float|complex", dtype)}
@@ -61,7 +61,7 @@ class ModelCall:
 
     @property
     def copied(self) -> int:
-        """The bytes that a fallback copies: the storages of its arguments down, what is written or made up again."""
+        """The bytes that a fallback copies: all arguments' storages to the host, the written and new storages back."""
         storages: dict[str, int] = {}
         written: set[str] = set()
         for slot, placement in zip(self.sample.tensors, self.placements, strict=True):

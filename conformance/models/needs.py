@@ -1,4 +1,4 @@
-"""What the calls of recorded models need of a backend: the operators that it lacks, and those that fall back. Pure."""
+"""The operators that the calls of recorded models need, and that a backend lacks or leaves to its fallback. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Use:
 class Served:
     """How a backend serves overloads, through the kernels that torch has for all devices.
 
-    An overload whose route is unknown is taken for one that the backend serves.
+    An overload whose route is unknown counts as served.
     """
 
     def __init__(self, routes: Mapping[str, str], below: Below) -> None:
@@ -46,7 +46,7 @@ class Served:
         self._reached: dict[str, frozenset[str]] = {}
 
     def reached(self, overload: str) -> frozenset[str]:
-        """Return the overload and those that run in its place, as far as they are composites, down to the kernels."""
+        """Return the overload and, if it is composite, the overloads that it calls, and so on down to the kernels."""
         if overload not in self._reached:
             found, left = {overload}, [overload]
             while left:
@@ -57,15 +57,15 @@ class Served:
         return self._reached[overload]
 
     def lacking(self, overload: str) -> frozenset[str]:
-        """Return the overloads without any kernel that a call of this one runs into."""
+        """Return the overloads without a kernel that a call of this overload reaches."""
         return self._with(overload, Route.UNSUPPORTED)
 
     def falling_back(self, overload: str) -> frozenset[str]:
-        """Return the overloads that the backend's fallback serves in a call of this one."""
+        """Return the overloads that a call of this overload reaches and that the backend's fallback serves."""
         return self._with(overload, Route.FALLBACK)
 
     def unknown(self, overloads: Iterable[str]) -> frozenset[str]:
-        """Return those of the overloads whose routes are unknown."""
+        """Return the overloads whose routes are unknown."""
         return frozenset(overloads) - self._routes.keys()
 
     def _inner(self, overload: str) -> tuple[str, ...]:
@@ -76,14 +76,14 @@ class Served:
 
 
 def lacking(recordings: Iterable[Recording], served: Served) -> dict[str, Use]:
-    """Return for each operator without a kernel the calls that need it."""
+    """Return the calls that need each operator without a kernel, by operator."""
     return _uses(recordings, served.lacking)
 
 
 def falling_back(recordings: Iterable[Recording], served: Served) -> dict[str, Use]:
-    """Return for each operator that the fallback serves the calls that use it.
+    """Return the calls that use each operator that the fallback serves, by operator.
 
-    The bytes are those of the whole call, which are about those of the operator inside of a composite.
+    The copied bytes are counted for the whole call. Those of an operator inside of a composite are about the same.
     """
     return _uses(recordings, served.falling_back)
 
