@@ -54,7 +54,7 @@ class Capture:
     _at: dict[int, int] = field(default_factory=dict)  # id of a storage -> the first slot in it
 
     def take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> tuple[Call, Side]:
-        """Return the call and its live arguments. Call this before the op runs.
+        """Return the call and its live arguments. Must be called before the op runs.
 
         ``name`` becomes the name of the sample. Raises NotStorable.
         """
@@ -103,7 +103,7 @@ class Capture:
         return slot
 
     def _bytes(self, base: torch.Tensor) -> torch.Tensor:
-        """Return a copy of a storage's bytes on CPU; no bytes where none are kept."""
+        """Return a copy of a storage's bytes on CPU; an empty tensor if bytes are not kept."""
         if not self.with_bytes:
             return torch.empty(0, dtype=torch.uint8)
         return base.cpu().clone() if base.device.type == "cpu" else base.cpu()

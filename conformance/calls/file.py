@@ -34,7 +34,7 @@ class CallsError(Exception):
 def save(path: Path, calls: Iterable[Call], largest: int | None = None, facts: dict[str, Any] | None = None) -> None:
     """Write calls. Floating storages of more than ``largest`` bytes are stored as seeds; None: no storage is.
 
-    ``facts``: more JSON-able data to store.
+    ``facts``: further data to store as JSON.
     """
     tensors: dict[str, torch.Tensor] = {}
     seeds: dict[str, list[Any]] = {}

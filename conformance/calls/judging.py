@@ -1,4 +1,4 @@
-"""Judges a recorded call: as the program made it, or made again from its bytes."""
+"""The judging of a recorded call, as the program made it, or made again from its bytes."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def again(call: Call, backend: Capabilities) -> CaseResult:
 
 
 def made(call: Call, backend: Capabilities, actual: CallOutcome) -> CaseResult:
-    """Compare the outcome of the program's own call with that of CPU on the same bytes."""
+    """Compare the outcome of the program's own call with CPU's outcome on the same bytes."""
     return judge_of(call, backend).judge_outcome(call.case, actual)

@@ -32,7 +32,7 @@ class Call:
 
 
 class RecordedTwins(Twins):
-    """Twins of the recorded bytes. The twins of a sample are made from its values and a layout."""
+    """Twins that are made from recorded bytes, not from the values of a sample."""
 
     def __init__(self, storages: Mapping[str, torch.Tensor]) -> None:
         super().__init__(_no_values)

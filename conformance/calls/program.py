@@ -1,4 +1,4 @@
-"""Runs a user's program in this process."""
+"""The run of a user's program in this process."""
 
 from __future__ import annotations
 

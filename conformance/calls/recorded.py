@@ -11,7 +11,7 @@ from conformance.models.model import ModelCall, Recording
 def recording_of(path: Path) -> Recording:
     """Return the calls of a file that `conformance record` wrote, named after the file. Raises CallsError.
 
-    Files of older versions have no numbers of calls, each of which counts once, and no sizes of results.
+    Files of older versions store no counts, so each call counts once, and no sizes of results, which then count as 0.
     """
     calls, facts = file.load_all(path)
     counts = facts.get("counts") or [1] * len(calls)

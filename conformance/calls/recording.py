@@ -1,4 +1,4 @@
-"""Records a program's ATen calls: one of all calls that differ only in their tensors' values.
+"""The process that records a program's ATen calls. Calls that differ only in their tensors' values are recorded once.
 
 ``python -m conformance.calls.recording BACKEND FILE LARGEST -- PROGRAM...``
 """
@@ -24,14 +24,14 @@ from conformance.torch_versions import WatchingMode, has_no_memory, storage_id, 
 
 
 class Recorder(WatchingMode):
-    """Records calls, in the order of their first occurrence. ``lost``: op -> why its call cannot be stored.
+    """A mode that records calls, in the order of their first occurrence. ``lost``: op -> why its call cannot be stored.
 
-    Calls that differ in the values of their tensors alone are one, of which ``counts`` has the number, and ``made`` the
-    bytes of the new storages on the device in the results.
+    Calls that differ only in the values of their tensors are recorded once. For each recorded call, ``counts`` has the
+    number of such calls, and ``made`` the most bytes of new storages on the device in their results.
     """
 
     def __init__(self, device: torch.device, with_bytes: bool = True) -> None:
-        """``with_bytes``: whether the calls have the bytes of their storages. Those on ``meta`` have none."""
+        """``with_bytes``: whether the calls have the bytes of their storages. Storages on ``meta`` have no bytes."""
         super().__init__()
         self._device = device
         self._with_bytes = with_bytes
@@ -90,7 +90,7 @@ def has_storage(tensor: torch.Tensor) -> bool:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the program and write its calls, also those before an exception of the program."""
+    """Run the program and write its calls, also if the program raises."""
     backend_name, path, largest, _, *program = arguments
     recorder = Recorder(torch.device(backends.find(backend_name).device))
     interrupt_once()  # a second Ctrl-C must not stop the writing

@@ -1,4 +1,4 @@
-"""Makes recorded calls again on CPU and on a device, in a child process, and compares the outcomes."""
+"""The replay of recorded calls on CPU and on a device, in a child process, with a comparison of the outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program's calls in order, with the storages that they share and the lifetimes of these."""
+"""A program's calls in order, with the storages that they share and the lifetimes of the storages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.calls.model import Call
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a sequence. Each storage on the device has a number of its own, and one on the host has None."""
+    """One call of a sequence. Each storage on the device has a number of its own. A storage on the host has None."""
 
     call: Call
     storages: tuple[int | None, ...]  # of each tensor argument
@@ -48,7 +48,7 @@ def lone(call: Call, first: int = 0) -> Step:
 
 
 def taken_apart(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps without shared storages: each has the bytes that its call was recorded with."""
+    """Return the steps without shared storages: each step has storages of its own, with the recorded bytes."""
     most = max((len(step.storages) for step in steps), default=0)
     return [lone(step.call, i * most) for i, step in enumerate(steps)]
 
