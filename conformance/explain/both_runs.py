@@ -1,6 +1,6 @@
 """The second part of a scenario's standalone script: it runs the program on CPU and on the device, and compares.
 
-Scripts contain a copy of the code below this docstring, so it needs torch and the names of scenarios/model.py alone.
+Scripts contain a copy of the code below this docstring, so it may use only torch and the names of scenarios/model.py.
 """
 
 import os
@@ -16,8 +16,8 @@ from conformance.scenarios.model import Broken, NotOffered, Program, Results
 def main(run: Program, devices: list[str], exact: bool, bound: float, runs: int, in_thread: bool) -> None:
     """Exit with 1 if a result on one of the devices, which are tried in turn, differs from CPU.
 
-    ``bound``: how far a float may be off, as a part of the largest magnitude of its result; not used if ``exact``.
-    ``runs``: run in so many processes, until one differs. ``in_thread``: on the first device again, in another thread.
+    ``bound``: the allowed distance of a float, relative to the largest magnitude of its result; not used if ``exact``.
+    ``runs``: number of processes, until one differs. ``in_thread``: also run on the first device in another thread.
     """
     for _ in range(runs - 1):
         child = os.fork()
@@ -92,6 +92,6 @@ def difference(
 
 
 def placed(tensor: torch.Tensor) -> tuple[object, ...]:
-    """Return what a tensor has besides its values. Strides of a tensor without elements are undefined."""
+    """Return dtype, size, stride and offset of a tensor. Strides of a tensor without elements are undefined."""
     place = (tuple(tensor.stride()), tensor.storage_offset()) if tensor.numel() else ()
     return tensor.dtype, tuple(tensor.shape), *place

@@ -1,6 +1,6 @@
 """The second part of each standalone script: it calls an op on CPU and on the device, and compares.
 
-Scripts contain a copy of the code below this docstring, so it needs torch alone.
+Scripts contain a copy of the code below this docstring, so it may use only torch.
 """
 
 import contextlib
@@ -14,12 +14,12 @@ import torch
 
 
 class Bound(NamedTuple):
-    """How far a value may be off: ``multiple`` x CPU's own distance from float64 + ``ulps`` x ``eps`` x magnitude.
+    """The allowed distance from float64: ``multiple`` x CPU's own distance + ``ulps`` x ``eps`` x scale.
 
-    The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element
-    over the dimensions from ``first_dim`` on, which counts as at most ``neighbours`` x the element's own; 0: as it is.
-    ``unit`` x the element's own magnitude is allowed where that is more. ``directed``: besides, elements may not all be
-    rounded in one direction.
+    The scale is the element's magnitude, at least ``magnitude``, and at least ``growth`` x the largest magnitude over
+    the dimensions from ``first_dim`` on. With ``neighbours``, this largest magnitude counts as at most ``neighbours`` x
+    the element's own. ``unit`` x the element's magnitude replaces the second term if it is larger. ``directed``: in
+    addition, elements may not all be rounded in one direction.
     """
 
     exact: bool  # nothing at all
@@ -41,11 +41,11 @@ def main(
 ) -> None:  # fmt: skip
     """Exit with 1 if the device differs from CPU.
 
-    ``call`` returns the result or the error, and of each argument the storage, the tensor, and the bytes before the
+    ``call`` returns the result or the error, and for each argument the storage, the tensor, and the bytes before the
     call. ``bound``: None if values are not compared. ``contained``: call in a child process first, which may die.
-    ``runs``: make the calls in so many processes, until one differs; in this one alone if it cannot be forked.
-    ``wider``: CPU lacks the op in a dtype of the arguments, and computes in a wider one. ``on_device``: positions of
-    the results that may not be left on the host.
+    ``runs``: number of processes that make the calls, until one differs; used only if ``contained``. ``wider``: CPU
+    lacks the op in a dtype of the arguments, and computes in a wider dtype. ``on_device``: positions of the results
+    that may not be left on the host.
     """
     for _ in range(runs - 1 if contained else 0):
         child = os.fork()
@@ -85,8 +85,8 @@ def differences(
 ) -> Iterator[str]:  # fmt: skip
     """Make the call on CPU and on the device, and yield each difference. ``written``: the arguments that it may write.
 
-    With a bound that is not exact, CPU is also called in double precision, and both are held against that. ``wider``:
-    CPU's results are those of a call in a wider dtype, rounded. ``on_device``: see :func:`main`.
+    With a bound that is not exact, CPU is also called in double precision, and both sides are compared with that.
+    ``wider``: CPU is called in a wider dtype, and its results are rounded. ``on_device``: see :func:`main`.
     """
     (theirs, before), (ours, after) = call("cpu", widen_once) if wider else call("cpu"), call(device)
     if wider and not isinstance(theirs, Exception) and not isinstance(ours, Exception):
@@ -124,7 +124,7 @@ def left_on_host(results: Any, device: str, on_device: Sequence[int]) -> Iterato
 
 
 def is_written(name: str, arguments: dict[str, Any], written: list[str]) -> bool:
-    """Return whether CPU wrote an argument that is not ``written``, and lies in no storage of one that is."""
+    """Return whether CPU wrote an argument that shares its storage with no ``written`` argument."""
     base, _, before = arguments[name]
     marked = any(arguments[other][0] is base for other in written if other in arguments)
     return not marked and base.shape == before.shape and not torch.equal(base, before)
@@ -137,7 +137,7 @@ def show(side: str, result: Any) -> None:
 
 
 def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") -> Iterator[str]:
-    """Yield how a result, or what an argument holds after the call, differs. ``true``: CPU's in double precision."""
+    """Yield how a result, or an argument after the call, differs. ``true``: CPU's value in double precision."""
     if what(cpu) != what(device):
         yield f"{name} is {what(device)} on the device, {what(cpu)} on CPU"
     elif bound and isinstance(cpu, torch.Tensor) and cpu.layout == torch.strided:
@@ -151,7 +151,7 @@ def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") 
 
 
 def stored(t: Any) -> Any:
-    """Return bools as bytes: a true may be stored as another byte than 1, which is no bool of CPU's."""
+    """Return bools as bytes, so that a true that is stored as another byte than CPU's 1 differs."""
     return t.view(torch.uint8) if isinstance(t, torch.Tensor) and t.dtype == torch.bool else t
 
 
@@ -197,7 +197,7 @@ def one_sided(device: torch.Tensor, true: torch.Tensor) -> bool:
 def parts_agree(
     device: torch.Tensor, true: torch.Tensor, rounded: torch.Tensor, allowed: torch.Tensor, unit: float
 ) -> torch.Tensor:
-    """Return where a complex number is infinite in a part that is so in its dtype, and near in the other."""
+    """Return where a complex number is infinite, and each part is near, or equal to the part that is rounded."""
     parts, wanted, exact = map(torch.view_as_real, (device, true, rounded))
     most = torch.where(true.isfinite().unsqueeze(-1), allowed.unsqueeze(-1), unit * wanted.abs())
     return (((parts - wanted).abs() <= most) | (parts == exact)).all(-1) & device.isinf()
@@ -206,7 +206,7 @@ def parts_agree(
 def overflowed(
     cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, most: float, widest: bool, sums: bool
 ) -> torch.Tensor:
-    """Return where both sides may be right though not finite: the dtype holds numbers up to ``most``."""
+    """Return where both sides may be right although they are not both finite. ``most``: the dtype's largest number."""
     lost = (cpu.isnan() & device.isinf()) | true.isfinite() | widest if sums else true.abs() <= most
     lost &= ~cpu.isfinite() & ~device.isfinite()
     least = most * (torch.finfo(torch.float64).eps if sums else 0.5)
@@ -215,12 +215,12 @@ def overflowed(
 
 
 def finite(t: torch.Tensor) -> torch.Tensor:
-    """Return the numbers with zeros in place of those that are infinite or NaN: they allow nothing."""
+    """Return the numbers with zeros in place of infinities and NaN, so that these allow no distance."""
     return torch.where(t.isfinite(), t, torch.zeros_like(t))
 
 
 def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:
-    """Compare the bytes of a storage that no written tensor reaches."""
+    """Yield a line if bytes of a storage changed that no written tensor reaches."""
     (base, tensor, before), after = cpu, device[0].cpu()
     if not before.shape == after.shape == base.shape:
         return
@@ -238,7 +238,7 @@ def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:
 
 
 def homes(result: Any, arguments: dict[str, Any]) -> list[Any]:
-    """Return the argument in whose storage each result lies."""
+    """Return for each result the name of the argument whose storage it shares, or None."""
     names = {base.untyped_storage()._cdata: name for name, (base, *_) in arguments.items() if base.numel()}  # noqa: SLF001
     tensors = [t for t in listed(result) if isinstance(t, torch.Tensor) and t.layout == torch.strided]
     return [names.get(t.untyped_storage()._cdata) for t in tensors]  # noqa: SLF001
@@ -279,11 +279,11 @@ def widen(t: torch.Tensor) -> torch.Tensor:
 
 
 def widen_once(t: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of halves in the dtype in which CPU computes in their place."""
+    """Return a tensor of a half precision in the wider dtype in which CPU computes instead."""
     halves = {torch.complex32: torch.complex64, torch.float16: torch.float32, torch.bfloat16: torch.float32}
     return t.to(halves.get(t.dtype, t.dtype))
 
 
 def rounded(wide: Any, narrow: Any) -> Any:
-    """Return a result of a call in a wider dtype in that of the device's result."""
+    """Return a result of a call in a wider dtype, rounded to the dtype of the device's result."""
     return wide.to(narrow.dtype) if isinstance(wide, torch.Tensor) and isinstance(narrow, torch.Tensor) else wide

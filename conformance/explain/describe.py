@@ -27,7 +27,7 @@ from conformance.vocabulary import SCENARIOS, CellId
 def observation(seen: Observation, backend: str) -> str:
     """Return all failures of a cell with the commands that repeat them; without failures, the reason of its status.
 
-    Where the first case does not fail alone in each run, the others, which were not repeated, have no commands.
+    If the case that was repeated does not fail alone in each run, only this case and deaths have commands.
     """
     repeated = next((f for f in seen.failures if f.repetition), None)
     alone = repeated is None or repeated.setting == ALONE
@@ -41,9 +41,9 @@ def observation(seen: Observation, backend: str) -> str:
 def failure(found: CaseFailure, cell: CellId, route: str, backend: str, *, repeats: bool = True) -> str:
     """Return one failing case: the call, its arguments, the findings or the death.
 
-    Then the commands to repeat it, unless it is not known whether it ``repeats``.
+    If the case is known to repeat (``repeats``), add the commands that repeat it.
     """
-    known = found.arguments or found.mismatches  # else the failure is all that is known of the call
+    known = found.arguments or found.mismatches  # otherwise the record has nothing but the failure's own text
     lines = [head(found, cell, route), *_indented(body(found))] if known else body(found)
     if repeats and found.id and not found.older and not found.trouble:
         lines += [f"  {what}: {command}" for what, command in commands(found, backend).items()]
@@ -55,13 +55,13 @@ def commands(found: CaseFailure, backend: str) -> dict[str, str]:
     setting = found.setting
     made = {"repeat": command_lines.repeat(found.case, backend, setting.after, setting.runs)}
     scenarios = [one for one in setting.after if one.startswith(f"{SCENARIOS}/")]
-    if not scenarios:  # a script has calls alone before the case
+    if not scenarios:  # a script cannot run a scenario before the case
         made["script"] = command_lines.script(found.case, backend, setting.after, setting.runs)
     return made
 
 
 def head(found: CaseFailure, cell: CellId, route: str) -> str:
-    """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``; a scenario's name."""
+    """Return the call, ``masked_fill_.Scalar (native) in float32, layout expanded on mask``, or a scenario's name."""
     if cell.is_scenario:
         return f"scenario {cell.overload}"
     on = f" on {found.id.variant}" if found.id and found.id.variant else ""

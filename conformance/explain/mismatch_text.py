@@ -1,4 +1,4 @@
-"""Findings as text: what differs between the device and CPU."""
+"""Findings as text: the differences between the device and CPU."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # by the last digit
 
 
 def text(pattern: Mapping[str, Any]) -> str:
-    """Return the rules of a pattern, e.g. ``all with index >= 1024; all zero``; "" where none describes it."""
+    """Return the rules of a pattern, e.g. ``all with index >= 1024; all zero``; "" if it has no rules."""
     return "; ".join(filter(None, (_where(pattern), _values(pattern))))
 
 
@@ -34,7 +34,7 @@ def _where(pattern: Mapping[str, Any]) -> str:
 
 
 def _dimension(rule: Mapping[str, Any], count: int) -> str:
-    """One dimension of a box."""
+    """Return one dimension of a box as text."""
     if "every" in rule:
         return f"{_indices(rule)} of dim {rule['dim']}"
     first, last, size = rule["from"], rule["to"], rule["size"]

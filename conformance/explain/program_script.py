@@ -17,15 +17,15 @@ from conformance.scenarios.model import Scenario
 
 _OWN = "conformance"
 _WHOLE = (model.__package__, "conformance.support")  # packages whose modules are copied whole
-# The largest sum that rounds in one of a scenario's results.
+# The number of terms of the largest sum that rounds in a scenario's result.
 _TERMS = 4096
 
 
 def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1, without: Sequence[str] = ()) -> str:
     """Return the script's text. ``runs``: number of processes that run it, until one differs, if the backend can fork.
 
-    It contains the scenario's module, and what this module uses of the suite. ``without``: the primitives that the
-    bring-up gate found broken. The program leaves out what needs them, as it did in the run.
+    The script contains the scenario's module, and the code of the suite that this module uses. ``without``: the
+    primitives that the bring-up gate found broken. The program leaves out the lines that need them, as in the run.
     """
     runs = runs if backend.isolation == "fork" else 1
     module = importlib.import_module(scenario.run.__module__)
@@ -45,12 +45,12 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1, 
 
 
 def _told(module: ModuleType, backend: Capabilities) -> str:
-    """Return what the adapter says, for a module that asks for it; else ""."""
+    """Return the assignment of the adapter's ``hidden_by``, if the module uses ``HIDDEN_BY``; else ""."""
     return f"HIDDEN_BY[{backend.kind!r}] = {backend.hidden_by!r}" if hasattr(module, "HIDDEN_BY") else ""
 
 
 def _left_out(backend: Capabilities, without: Sequence[str]) -> str:
-    """Return what the program does without, "" if nothing was found broken."""
+    """Return the assignment of the broken primitives, "" if there are none."""
     if not without:
         return ""
     names = ", ".join(map(repr, sorted(without)))
@@ -63,7 +63,7 @@ def _bound() -> float:
 
 
 def _code(module: ModuleType) -> str:
-    """Return a module's text without its docstring, its imports of the suite, and what has to stand first."""
+    """Return a module's text without its docstring, its imports of the suite, and its imports of ``__future__``."""
     text = inspect.getsource(module)
     lines = text.splitlines()
     for node in ast.parse(text).body:
@@ -78,9 +78,9 @@ def _is_left_out(node: ast.ImportFrom) -> bool:
 
 
 def _helpers(module: ModuleType) -> dict[str, None]:
-    """Return what the module imports from elsewhere in the suite, each once, behind what it imports itself.
+    """Return the texts of the module's imports from the suite, each once, after the texts that they need themselves.
 
-    That is single functions, but other modules of scenarios and of small helpers whole.
+    A text is a single function, but the whole module for modules of scenarios and of small helpers.
     """
     found: dict[str, None] = {}
     for node in ast.parse(inspect.getsource(module)).body:

@@ -39,7 +39,7 @@ from conformance.vocabulary import SCENARIOS, CaseId, CellId, Check, Fact, Route
 LONGEST_KEPT = 1 << 16  # characters
 _HEX_COLUMNS = 96
 
-# The first part of a script, which makes the case. both_sides.py is the second.
+# The first part of a script, which makes the case. The second part is both_sides.py.
 _CASE = '''"""{id}
 
 {arguments}
@@ -81,7 +81,7 @@ class How(NamedTuple):
 
 """
 
-# A call that comes before that of the case, on the device alone.
+# A call before the call of the case, on the device alone.
 _BEFORE = """def before_{i}(device, wide=lambda t: t):
 {body}
     try:
@@ -103,9 +103,9 @@ def script_of_case(
 ) -> str:  # fmt: skip
     """Return the script of the case with this id, see :func:`script`.
 
-    ``setting``: the cases before it, and the number of runs; without one, that of ``failure``. ``without``: primitives
-    of the bring-up gate that are broken, see :func:`program_script.script`. Raises LookupError with similar ids, and
-    for a scenario before another case: its calls are not one op's.
+    ``setting``: the cases before it, and the number of runs; None: the setting of ``failure``. ``without``: primitives
+    of the bring-up gate that are broken, see :func:`program_script.script`. Raises LookupError with similar ids, also
+    for a scenario before another case, since a script cannot repeat a scenario as one call.
     """
     wanted = CaseId.parse(case_id)
     if setting is None:
@@ -119,7 +119,7 @@ def script_of_case(
 
 
 def _preceding(plan: Plan, id_: str) -> list[Case]:
-    """Return the case with this id, or all cases of the cell with it. Raises LookupError."""
+    """Return the case with this id, or all cases of the cell with this id. Raises LookupError."""
     cell = CellId.parse(id_.partition("#")[0])
     if cell is None or cell.is_scenario or not plan.precedes(id_):
         raise LookupError(plan.unknown_case(id_))
@@ -137,9 +137,9 @@ def find(plan: Plan, case_id: str) -> Case:
 def script(plan: Plan, case: Case, failure: CaseFailure | None = None, *, contained: bool = True, runs: int = 1) -> str:
     """Return the script's text.
 
-    ``failure``: what was found, whose bound the script takes. ``contained``: whether the op is first called in a child
-    process, so that the script survives a crash and says how the process died. ``runs``: number of processes that make
-    the calls, until one shows a difference.
+    ``failure``: the case's failure, whose bound the script uses. ``contained``: whether the op is first called in a
+    child process, so that the script survives a crash and says how the process died. ``runs``: number of processes that
+    make the calls, until one shows a difference.
     """
     twins = Twins(plan.corpus.value)
     judged = _Judged(case, plan.inventory[case.sample.overload].route, twins, failure)
@@ -208,7 +208,7 @@ def _body(writer: _Writer) -> str:
 
 
 def _context(case: Case) -> str:
-    """Return the function ``in_context``, and the decorator of the function that calls, of a case in a context."""
+    """Return the function ``in_context`` of a case in a context, and the decorator of the script's ``call``."""
     context = contexts.of(case.cell.layout)
     decorator = f"@{context.decorator}\n" if context.decorator else ""
     if type(context).call is PLAIN.call:
@@ -229,7 +229,7 @@ def _comparing() -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """How the script judges the values of a case. ``failure``: what the suite found, if it did."""
+    """The script's judging of a case. ``failure``: the failure that the suite found, if there is one."""
 
     case: Case
     route: Route
@@ -242,7 +242,7 @@ class _Judged:
 
     @property
     def _values(self) -> bool:
-        """Whether values are compared: those of random results are not, nor those that may be one of several."""
+        """Whether values are compared. They are not if they are random, or if several values are right."""
         return self._criteria.equivalence(0) is Equivalence.EQUAL
 
     def limits(self) -> str:
@@ -266,7 +266,7 @@ class _Judged:
         return [i for i in valued if others.follows_arguments(i)]
 
     def bound(self) -> str:
-        """Return the bound of the failure's first wrong value; without one, that of the overload for one element."""
+        """Return the bound of the failure's first wrong value; without a failure, the overload's for one element."""
         if not self._values:
             return "None"
         found = self._found()
@@ -307,7 +307,7 @@ _ONLY_THE_SUITE = frozenset({
 
 
 def literal(number: float | complex) -> str:
-    """Return the Python text of a number, also of one that is not finite or has a zero with a sign."""
+    """Return the Python text of a number. Infinities, NaN and signed zeros keep their value."""
     if isinstance(number, complex):
         return f"complex({literal(number.real)}, {literal(number.imag)})"
     return repr(number) if math.isfinite(number) else f'float("{number}")'
@@ -362,13 +362,13 @@ class _Writer:
         ]
 
     def written(self) -> list[str]:
-        """Return the arguments whose storages the call may write, of several in one storage the first."""
+        """Return the arguments whose storages the call may write. If several share a storage, return the first."""
         slots = self._case.sample.tensors
         homes = {slot.index: self._shared.get(slot.index, (slot.index, 0))[0] for slot in slots if slot.written}
         return sorted({slots[home].name for home in homes.values()})
 
     def call(self) -> str:
-        """Return the call."""
+        """Return the expression that makes the call."""
         sample = self._case.sample
         op = f"torch.ops.aten.{attribute(sample.overload)}"
         context = contexts.of(self._case.cell.layout)
