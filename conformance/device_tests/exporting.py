@@ -17,7 +17,7 @@ _RAN = frozenset(s for s in Status if s.is_failure or s is Status.PASS)
 def entries(
     failing: Iterable[Observation], ops: OpInfoMap, reason: ReasonOf
 ) -> tuple[tuple[Entry, ...], Mapping[str, tuple[str, ...]]]:
-    """Return the entries of failing cells, and the cells that are in none of them by the reason.
+    """Return the entries of failing cells, and by reason the cells that are in no entry.
 
     An entry has the kinds of tests of an op that fail in the same dtypes, and the ``reason`` of its first cell.
     """

@@ -1,12 +1,12 @@
-"""The kinds of PyTorch's device-type tests, by the names of the tests, and what each stands for in the suite. No torch.
+"""The kinds of PyTorch's device-type tests, by the names of the tests, and their counterparts in the suite. No torch.
 
-From torch 2.8 to 2.13 classes of tests were renamed (``TestBinaryUfuncs``), and tests were not: so a kind is a set of
-names of tests, in any class.
+From torch 2.8 to 2.13, classes of tests were renamed (``TestBinaryUfuncs``), but tests were not. So a kind is a set of
+names of tests in any class.
 """
 
 from __future__ import annotations
 
-# What a test tries -> the names of the tests that try it, in any class. The kind "plain" stands for every test.
+# Kind -> the names of its tests, in any class. The kind "plain" stands for every test.
 PLAIN = "plain"
 TESTS_OF_KIND: dict[str, tuple[str, ...]] = {
     PLAIN: (),
@@ -43,10 +43,10 @@ TESTS_OF_KIND: dict[str, tuple[str, ...]] = {
     "compiled": ("test_comprehensive",),
 }  # fmt: skip
 
-# The checks whose findings these tests also see. They compare values, dtypes, sizes and errors, and no memory.
+# The checks whose findings these tests also see. The tests compare values, dtypes, sizes and errors, but no memory.
 SEEN_CHECKS = frozenset({"value", "dtype", "shape", "device", "error_parity"})
 
-# Layout or context -> kind. Those that are not here are not tried by PyTorch's tests.
+# Layout or context -> kind. PyTorch's tests do not try the layouts and contexts that are missing here.
 KIND_OF_LAYOUT: dict[str, str] = {
     **dict.fromkeys(("contiguous", "zero_size", "zero_dim", "broadcast", "variants"), PLAIN),
     **dict.fromkeys(
@@ -59,7 +59,7 @@ KIND_OF_LAYOUT: dict[str, str] = {
     **dict.fromkeys(("compiled", "inductor"), "compiled"),
 }  # fmt: skip
 
-# Kinds that a layout does not say, by what does.
+# Kinds that do not follow from a layout, and the calls that they follow from.
 FORMS = {
     "out": "overloads that write their results into arguments",
     "inplace": "in-place overloads",

@@ -1,4 +1,4 @@
-"""Which tests of PyTorch a failing cell stands for: OpInfos by overload, kinds of tests by layout and finding."""
+"""The tests of PyTorch that a failing cell stands for: OpInfos by overload, kinds of tests by layout and finding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.records import CaseFailure, Observation
 from conformance.torch_versions.device_tests import OpInfoName
 from conformance.vocabulary import Fact, Status
 
-# The ends of the labels of recorded samples, and the kinds of the calls that they name.
+# Ending of a recorded sample's label -> the kind of the call.
 _FORMS = {"inplace": "inplace", "out": "out", "backward": "backward", "error": "errors"}
 
 Labels = Callable[[str], Iterable[str]]  # overload -> the labels of its samples that OpInfos made
@@ -23,15 +23,15 @@ class NotMapped(Exception):
 class OpInfoMap:
     """The OpInfos whose tests call an overload, each with the form of the call.
 
-    An OpInfo that is named after an operator stands for all overloads of it. An OpInfo that is named after none, such
-    as a function that is written in Python, stands for the overloads that the corpus recorded from its samples; so do
-    all OpInfos if none is named after an overload's operator.
+    An OpInfo that is named after an operator stands for all overloads of the operator. An OpInfo that is named after no
+    operator, such as a function written in Python, stands for the overloads that the corpus recorded from its samples.
+    For an overload whose operator no OpInfo is named after, this holds for all OpInfos.
     """
 
     def __init__(
         self, names: Iterable[OpInfoName], overloads: Collection[str], outs: Collection[str], labels: Labels
     ) -> None:
-        """``overloads``: all that torch has; ``outs``: those that write results into arguments."""
+        """``overloads``: all overloads of torch; ``outs``: the overloads that write results into arguments."""
         operators = {_operator(name) for name in overloads}
         table = {name.full_name: name.operators & operators for name in names}
         self.ops = frozenset(table)
@@ -56,7 +56,7 @@ class OpInfoMap:
         return "inplace" if _is_inplace(overload.partition(".")[0]) else PLAIN
 
     def _of_label(self, label: str, form: str) -> tuple[str, str] | None:
-        """Return the OpInfo of ``nn.functional.relu.backward`` and the kind of its end. None if torch has none."""
+        """Return the OpInfo and the kind of ``nn.functional.relu.backward``, None if torch has no such OpInfo."""
         parts = label.split(".")
         for end in range(len(parts), 0, -1):
             op = ".".join(parts[:end])
@@ -90,7 +90,7 @@ def _kind(observation: Observation, form: str, kind: str) -> str:
 
 
 def _seen(observation: Observation, kind: str) -> bool:
-    """Whether a test compares what differs. Fake tensors are compared with their strides."""
+    """Return whether the tests compare a fact that differs. Tests of fake tensors also compare strides."""
     if observation.status is not Status.FAIL or kind == "fake":
         return True
     return any(m.check in SEEN_CHECKS for f in observation.failures for m in f.mismatches)

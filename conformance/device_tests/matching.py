@@ -9,7 +9,7 @@ from conformance.support.suggestions import unknown
 
 
 class Listed:
-    """A list, held against the failing cells of a run one after the other."""
+    """A list that is matched with the failing cells of a run, one after the other."""
 
     def __init__(self, found: DeviceTestList, ops: OpInfoMap) -> None:
         self._found, self._ops = found, ops

@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTestList:
-    """A list, and what could not be part of it.
+    """A list, and the parts that could not be mapped.
 
     ``unmapped``: of an exported list, reason -> cells that PyTorch's tests do not try; of a list that was read, reason
     -> places in the file. ``allowlist``: the only ops whose tests are made; None for all ops.
@@ -47,7 +47,7 @@ class DeviceTestList:
     torch: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the dict that files hold."""
+        """Return the dict that is stored in files."""
         ops: dict[str, list[dict[str, Any]]] = {}
         for e in self.entries:
             ops.setdefault(e.op, []).append({"kinds": [*e.kinds], "dtypes": [*e.dtypes], "reason": e.reason})
@@ -59,7 +59,7 @@ class DeviceTestList:
 
     @staticmethod
     def from_json(d: Any, where: str) -> DeviceTestList:
-        """Inverse of :meth:`to_json`, without what was unmapped. Raises ListError. ``where`` begins its message."""
+        """Return the list of a stored dict, without ``unmapped``. Raises ListError. ``where`` begins its message."""
         if not isinstance(d, dict) or d.get("format") != FORMAT:
             found = d.get("format") if isinstance(d, dict) else type(d).__name__
             raise ListError(f"{where}: expected a list of format {FORMAT}, found {found!r}; export it again")

@@ -1,9 +1,9 @@
-"""Reads lists without running them: exported ones, and what backends write for PyTorch's device-type tests.
+"""The reader of lists: exported lists, and lists that backends write for PyTorch's device-type tests.
 
-Of a Python file the syntax tree is read. Known are ``op_overrides``, ``op_allowlist`` and ``test_exclusions``, where
-they are assigned, passed by name or added to, and the ``xfail(...)`` and ``skip(...)`` of ``skipOps``. Their values
-are literals, dtypes as ``torch.float32``, ``DecorateInfo(...)``, and names of values that the file assigns. The rest of
-the file is ignored; what is in these places and is none of this becomes ``unmapped``.
+A Python file is not run; its syntax tree is read. The reader knows ``op_overrides``, ``op_allowlist`` and
+``test_exclusions``, where they are assigned, passed by name or added to, and the ``xfail(...)`` and ``skip(...)`` of
+``skipOps``. Their values are literals, dtypes as ``torch.float32``, ``DecorateInfo(...)``, and names that the file
+assigns. Other values in these places become ``unmapped``. The rest of the file is ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LISTED = "listed for PyTorch's tests"
 
 
 class _Unread(Exception):
-    """An expression whose value is not known without running it; the message is the reason."""
+    """An expression that cannot be read without running it. The message is the reason."""
 
 
 def read(file: Path) -> DeviceTestList:
@@ -55,7 +55,7 @@ def _exported(tree: ast.Module) -> ast.expr | None:
 
 
 def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what is assigned to names and attributes, in the order of the text."""
+    """Yield the names (or attributes) and values of assignments, in the order of the text."""
     nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.AnnAssign))]
     for node in sorted(nodes, key=lambda n: n.lineno):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -64,7 +64,7 @@ def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _added(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what is added to a table: ``t |= {...}``, ``t[op] = [...]``, ``t.update({...})``, ``t.append(op)``."""
+    """Yield tables and values added: ``t |= {...}``, ``t[op] = [...]``, ``t.update({...})``, ``t.append(op)``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.AugAssign):
             yield _name(node.target), node.value
@@ -80,13 +80,13 @@ def _added(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _passed(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the arguments that are passed by name."""
+    """Yield the names and values of arguments that are passed by name."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.keyword))
     yield from ((node.arg, node.value) for node in nodes if node.arg)
 
 
 class _Reader:
-    """One Python file."""
+    """The reader of one Python file."""
 
     def __init__(self, tree: ast.Module, file: Path) -> None:
         self._tree, self._file = tree, file
@@ -102,7 +102,7 @@ class _Reader:
             if table not in _TABLES or (isinstance(value, ast.Constant) and value.value is None):
                 continue
             if isinstance(value, ast.Name) and value.id.casefold() == table:
-                continue  # a value that was read where it is assigned
+                continue  # this value is read where the name is assigned
             seen = True
             if table == "op_allowlist":
                 allowed = (*(allowed or ()), *self._allowed(value))
@@ -165,7 +165,7 @@ class _Reader:
                 yield op
 
     def _marks(self) -> Iterator[Entry]:
-        """Yield the entries of ``xfail(op, variant, dtypes=...)`` and ``skip(...)``, by the test that skipOps is on."""
+        """Yield the entries of ``xfail(op, variant, dtypes=...)`` and ``skip(...)``, by the test that they decorate."""
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MARKS and node.args:
                 yield from self._or_unmapped(node, self._marked, self._test_of(node))
@@ -222,7 +222,7 @@ class _Reader:
             return []
 
     def _elements(self, value: ast.expr) -> list[ast.expr]:
-        """Return the elements of a list, tuple or set, or of several that are joined. Raises _Unread."""
+        """Return the elements of a list, tuple or set, or of a sum or union of them. Raises _Unread."""
         found = self._resolved(value)
         if isinstance(found, ast.Call) and _name(found.func) in ("set", "frozenset", "list", "tuple") and found.args:
             return self._elements(found.args[0])
@@ -262,7 +262,7 @@ class _Reader:
             raise _Unread(f"{ast.unparse(node)[:40]} is not a literal") from e
 
     def _resolved(self, node: ast.expr) -> ast.expr:
-        """Return what is assigned to a name in the file, the node itself if it is no such name."""
+        """Return the value that the file assigns to a name; for any other node, the node itself."""
         seen: set[str] = set()
         while isinstance(node, ast.Name) and node.id in self._values and node.id not in seen:
             seen.add(node.id)
@@ -275,7 +275,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _kinds(test: Any) -> tuple[str, ...]:
-    """Return the kinds of a test of PyTorch, of all tests for None. Raises _Unread for a test of no kind."""
+    """Return the kinds of a test of PyTorch; for None, (), which means all tests. Raises _Unread if it has no kind."""
     if test is None:
         return ()
     found = tuple(kind for kind, tests in TESTS_OF_KIND.items() if test in tests)

@@ -36,7 +36,7 @@ def apply(base: Any = None, *, xfail: bool = False) -> None:
 
 
 def as_python(found: DeviceTestList, module: str) -> str:
-    """Return a Python file that needs torch alone. ``module``: its name without the suffix."""
+    """Return the text of a Python file that needs only torch. ``module``: its name without the suffix."""
     head = _HEAD.format(backend=found.backend, run=found.run, torch=found.torch, module=module)
     literals = {NAME: found.to_json(), "TESTS_OF_KIND": TESTS_OF_KIND}
     shown = (f"{name}: dict[str, Any] = {_literal(value)}\n" for name, value in literals.items())
@@ -44,7 +44,7 @@ def as_python(found: DeviceTestList, module: str) -> str:
 
 
 def as_json(found: DeviceTestList) -> str:
-    """Return the list alone, with the tests of each kind."""
+    """Return the list as JSON, with the tests of each kind."""
     return json.dumps({**found.to_json(), "tests_of_kind": TESTS_OF_KIND}, indent=1) + "\n"
 
 
