@@ -1,4 +1,4 @@
-"""The adapters that ship with the suite, by the name that ``--backend`` takes. None of them touches its device."""
+"""The adapters that ship with the suite, by the name that ``--backend`` takes. Importing them uses no device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.adapters.model import NotHere, ShippedAdapter
 
 __all__ = ["NAMES", "NotHere", "ShippedAdapter", "class_of", "usable"]
 
-#: Each is a module of this package with a class ``Adapter``.
+#: Each name is a module of this package with a class ``Adapter``.
 NAMES = ("cpu", "cuda", "mps", "torch_npu", "torch_openreg", "torch_xla", "xpu")
 
 

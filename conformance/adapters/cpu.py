@@ -1,7 +1,7 @@
-"""CPU as a device: a run must be green, so what fails is a false alarm of the suite.
+"""CPU as a device. A run must pass: each failure is a false alarm of the suite.
 
 Both sides run with the settings of the process. ``CONFORMANCE_CPU_THREADS`` is the number of threads of an op, and
-``CONFORMANCE_CPU_ONEDNN=0`` has no kernel use oneDNN.
+``CONFORMANCE_CPU_ONEDNN=0`` disables oneDNN.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ THREADS, ONEDNN = "CONFORMANCE_CPU_THREADS", "CONFORMANCE_CPU_ONEDNN"
 
 
 class Adapter(ShippedAdapter):
-    """Without the variables, one thread and oneDNN if torch has it."""
+    """The CPU. Without the variables, ops use one thread, and oneDNN if torch has it."""
 
     NAME, DEVICE = "cpu", "cpu"
     INSTALL = "every torch has it"
@@ -25,7 +25,7 @@ class Adapter(ShippedAdapter):
         if not asked.isdecimal() or int(asked) < 1:
             raise ValueError(f"{THREADS}={asked}: expected a number of threads, at least 1")
         self.threads = int(asked)
-        self.isolation = "spawn" if self.threads > 1 else "fork"  # type: ignore[misc]  # a fork has no such threads
+        self.isolation = "spawn" if self.threads > 1 else "fork"  # type: ignore[misc]  # a forked process lacks its parent's threads
         self._onednn = os.environ.get(ONEDNN, "1") != "0"
         if not self._onednn:
             import torch
@@ -33,9 +33,9 @@ class Adapter(ShippedAdapter):
             torch.backends.mkldnn.set_flags(_enabled=False)
 
     def environment(self) -> str:
-        """``threads1``, or another number, and ``no_onednn``."""
+        """Return the name of the environment, e.g. ``threads1`` or ``threads2_no_onednn``."""
         return f"threads{self.threads}" + ("" if self._onednn else "_no_onednn")
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """Other numbers of threads, and kernels without oneDNN."""
+        """Return environments with other numbers of threads, and without oneDNN."""
         return {"threads2": {THREADS: "2"}, "threads7": {THREADS: "7"}, "no_onednn": {ONEDNN: "0"}}

@@ -8,9 +8,9 @@ from conformance.adapters.model import ShippedAdapter
 
 
 class Adapter(ShippedAdapter):
-    """The first GPU, with float32 and sums of halves as exact as they can be.
+    """The first GPU, with float32 and sums of half precision as exact as possible.
 
-    What torch's modules offer is enough; the environments bring errors to the op that caused them.
+    torch's own modules offer everything else. In the environments, an error appears at the op that caused it.
     """
 
     NAME, DEVICE = "cuda", "cuda:0"
@@ -27,7 +27,7 @@ class Adapter(ShippedAdapter):
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """An allocation for each tensor, launches that wait, and both, which is how to run under compute-sanitizer."""
+        """Return environments with an allocation for each tensor, blocking launches, or both for compute-sanitizer."""
         no_caching = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
         blocking = {"CUDA_LAUNCH_BLOCKING": "1"}
         return {"no_caching": no_caching, "blocking": blocking, "for_sanitizer": no_caching | blocking}

@@ -1,4 +1,4 @@
-"""What an adapter that ships with the suite says of its backend."""
+"""The base class of the adapters that ship with the suite."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class NotHere(LookupError):
 
 
 class ShippedAdapter(BareDevice):
-    """The first device of a backend, with what torch's own modules offer of it.
+    """An adapter for the first device of a backend, which uses torch's own modules.
 
-    Making one imports the backend's package. Raises NotHere if the package or the device is missing.
+    Creating an instance imports the backend's package. Raises NotHere if the package or the device is missing.
     """
 
     NAME: ClassVar[str]
@@ -47,7 +47,7 @@ class ShippedAdapter(BareDevice):
 
     @classmethod
     def is_present(cls) -> bool:
-        """Whether there is a device, as ``torch.<device>.device_count`` says where torch has this function."""
+        """Return whether ``torch.<device>.device_count`` finds a device; True for CPU, and without this function."""
         import torch
 
         module: Any = getattr(torch, cls.DEVICE.partition(":")[0], None)
@@ -57,5 +57,5 @@ class ShippedAdapter(BareDevice):
         return (asked_in_fork(count) if cls.isolation == "fork" else int(count())) > 0
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """Environments worth trying when something goes wrong: a name, and the variables that make it."""
+        """Return environments that help to find a failure: a name -> the environment variables."""
         return {}

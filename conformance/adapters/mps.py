@@ -13,5 +13,5 @@ class Adapter(ShippedAdapter):
     isolation = "spawn"
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """Ops without a kernel run on CPU instead of raising."""
+        """Return an environment in which ops without a kernel run on CPU instead of raising."""
         return {"fallback": {"PYTORCH_ENABLE_MPS_FALLBACK": "1"}}

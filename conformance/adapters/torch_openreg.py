@@ -6,7 +6,7 @@ from conformance.adapters.model import ShippedAdapter
 
 
 class Adapter(ShippedAdapter):
-    """The first of its two simulated devices."""
+    """The first of torch_openreg's two simulated devices."""
 
     NAME, DEVICE, MODULE = "torch_openreg", "openreg:0", "torch_openreg"
     INSTALL = (

@@ -14,7 +14,7 @@ class Adapter(ShippedAdapter):
     INSTALL = "`pip install torch_xla` of the same version as torch; PJRT_DEVICE=CPU needs no device"
 
     def mark_step(self) -> None:
-        """End the step: start the recorded work."""
+        """End the step, which starts the recorded work."""
         import torch_xla
 
         torch_xla.sync()
@@ -27,11 +27,11 @@ class Adapter(ShippedAdapter):
         xm.wait_device_ops()
 
     def save(self, value: Any, file: IO[bytes]) -> None:
-        """Run what a value needs, and write it as CPU tensors."""
+        """Run the recorded work that a value needs, and write the value as CPU tensors."""
         import torch_xla.core.xla_model as xm
 
         xm.save(value, file)
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """Each step waits for its work."""
+        """Return an environment in which each step waits for its work."""
         return {"sync_wait": {"XLA_SYNC_WAIT": "1"}}
