@@ -21,7 +21,7 @@ TIMEOUT = 60.0  # seconds of a probe
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A registration, and what is missing; "" if it is there."""
+    """The result of a registration's probe. ``missing``: what is missing, "" if the registration is there."""
 
     registration: Registration
     missing: str
@@ -38,7 +38,7 @@ def examine(
 
 
 def _probed(registration: Registration, backend: Capabilities) -> tuple[str, tuple[str, ...]]:
-    """Return what is missing, and the names of the functions or kernels that are."""
+    """Return what is missing, and the names of the missing functions or kernels."""
 
     def serve(_: Any) -> dict[str, Any]:
         try:
@@ -66,7 +66,7 @@ def _ended(reply: Death | Hang) -> str:
 
 
 def text(found: Sequence[Finding], backend: Capabilities, torch: Version) -> str:
-    """Return the findings, those that are missing first, each with the lines to add."""
+    """Return the missing registrations with the lines to add, then the names of the others, as text."""
     missing = [finding for finding in found if finding.missing]
     lines = [f"{backend.asked} on torch {torch}: {len(found) - len(missing)} of {len(found)} registrations found"]
     for need in Need:

@@ -1,6 +1,7 @@
-"""Probes of what a backend has registered. Each returns what is missing, "" if nothing is.
+"""Probes of a backend's registrations. Each probe returns what is missing, "" if nothing is missing.
 
-Each runs in a process of its own. An exception is a finding too: its text, and the names of a :class:`LackingError`.
+Each probe runs in a process of its own. An exception is a finding, too: its text, and the names of a
+:class:`LackingError`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from conformance.vocabulary import Route
 
 Probe = Callable[[Capabilities], str]
 
-# What every tensor on a device needs; torch has no kernel of its own for these.
+# The ops that every tensor on a device needs, and for which torch has no kernel of its own.
 MINIMAL = (
     "empty.memory_format", "empty_strided", "as_strided", "view", "resize_", "_copy_from", "_copy_from_and_resize",
     "_local_scalar_dense", "set_.source_Storage", "set_.source_Storage_storage_offset",
@@ -111,7 +112,7 @@ def methods(backend: Capabilities) -> str:
 
 def autoload(backend: Capabilities) -> str:
     package = backend.module.partition(".")[0]
-    owners = packages_distributions().get(package, [])  # whose entry point may name a module of its own
+    owners = packages_distributions().get(package, [])  # distributions; their entry points may name another module
     found = list(entry_points(group="torch.backends"))
     if any(e.module.partition(".")[0] == package or (e.dist and e.dist.name in owners) for e in found):
         return ""

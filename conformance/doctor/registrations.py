@@ -1,4 +1,4 @@
-"""The table of registrations: what each is for, how it is probed, and the lines that make it, by torch version.
+"""The table of registrations: the purpose of each, its probe, and the lines that make it, by torch version.
 
 ``{kind}`` stands for the device's name, ``{module}`` for the backend's Python module, and ``{each}`` for the lines of
 the functions or kernels that are missing.
@@ -17,7 +17,7 @@ from conformance.doctor.probes import Probe
 
 
 class Need(str, Enum):
-    """How much depends on a registration."""
+    """The importance of a registration."""
 
     REQUIRED = "required"  # hardly any program works without it
     ADVISED = "advised"  # some programs fail or are silently wrong without it
@@ -41,7 +41,7 @@ class Registration:
         return Version(self.lines[0][0])
 
     def lines_for(self, torch: Version, kind: str, module: str, missing: Collection[str] = ()) -> str:
-        """Return the lines to add for a torch version: for what is ``missing``, or all if that is empty."""
+        """Return the lines to add for a torch version: for the names in ``missing``, or for all if it is empty."""
         text = [text for since, text in self.lines if Version(since) <= torch][-1]
         each = "\n".join(line for name, line in self.each.items() if name in missing or not missing)
         return text.replace("{each}", each).replace("{kind}", kind).replace("{module}", module)
