@@ -1,4 +1,4 @@
-"""What a cluster run has of each lane, and how it is stored: merged, or as an interrupted run with every cell."""
+"""The results of each lane of a cluster run, and their storage: merged, or as an interrupted run with every cell."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LaneResults:
         return self._interrupted("; ".join(dict.fromkeys(self.lost.values())) or why)
 
     def _interrupted(self, reason: str) -> tuple[str, Exit]:
-        """Store what came, with the rest as not reached, as the lane's interrupted run."""
+        """Store the records that came, and all other cells as not reached, as the lane's interrupted run."""
         came = _Came.of([*self.closed.values()], self._streamed.values(), self._summaries)
         if came.manifest is None:
             return f"{self.plan.lane}: no results: {reason}", Exit.INTERRUPTED
@@ -88,7 +88,7 @@ class LaneResults:
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """The records of an interrupted lane, from closed shards and from those that were lost."""
+    """The records of an interrupted lane, from closed shards and from lost shards."""
 
     manifest: Manifest | None
     observations: dict[str, Observation]
@@ -134,7 +134,7 @@ def _account(results: Path, came: _Came, cells: Collection[str], reason: str, ex
 def unmerged(results: Path) -> list[Closed]:
     """Return the shards in the store that began after the last run of their series that ended, the oldest first.
 
-    Those before it belong to that run or to one that was given up. Raises StoreError.
+    Earlier shards belong to that run or to a run that was given up. Raises StoreError.
     """
     ended: dict[str, str] = {}
     for name in runs.names(results):

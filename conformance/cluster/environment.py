@@ -20,8 +20,8 @@ LINES = 3  # of nox's output, in the error
 def ensure(root: Path, environment: str, token: str, *, reuse: bool = False) -> None:
     """Make the environment of a session of the checkout ``root``, unless this cluster run did so already.
 
-    ``token`` names the cluster run. With ``reuse`` an environment that exists is taken as it is. Other tasks of the
-    node wait meanwhile. Raises ClusterError with the end of nox's output if it cannot be made.
+    ``token`` names the cluster run. With ``reuse``, an environment that exists is not made again. Other tasks of the
+    node wait meanwhile. Raises ClusterError with the end of nox's output if the environment cannot be made.
     """
     if not (root / "noxfile.py").is_file() and not _exists(root, environment):
         raise ClusterError(f"{root} is no checkout of the suite; every node needs one at this path")
@@ -41,7 +41,7 @@ def _exists(root: Path, environment: str) -> bool:
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Keep other processes of the node out. The lock ends with the process that holds it."""
+    """Keep other processes of the node out of the ``with`` block. The lock ends with the process that holds it."""
     file.parent.mkdir(exist_ok=True)
     with file.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -8,17 +8,17 @@ ATTEMPTS = 3  # at a shard whose worker or node dies
 
 
 class Inbox:
-    """The inbox. Only the latest attempt at a shard is heard, so nothing is counted twice."""
+    """The inbox. It keeps only records of the latest attempt at a shard, so that nothing is counted twice."""
 
     def __init__(self, attempts: int = ATTEMPTS) -> None:
-        """``attempts``: how often a shard may begin."""
+        """``attempts``: the most attempts at a shard."""
         self._most = attempts
         self._nodes: dict[str, list[str]] = {}  # of each attempt, by the key of the order
         self._news: list[News] = []
         self._stopped = False
 
     def begin(self, key: str, node: str) -> Begun:
-        """Note that a task begins on a node. A task that begins again is one whose worker died."""
+        """Note that a task begins on a node, and return its attempt. A task begins again if its worker died."""
         if self._stopped:
             return Begun(0)
         before = self._nodes.setdefault(key, [])
@@ -31,13 +31,13 @@ class Inbox:
     def add(self, news: News) -> bool:
         """Keep the records of the latest attempt. Return whether the task goes on."""
         if news.attempt != len(self._nodes.get(news.key, ())):
-            return False  # the node was thought dead, and another one has the shard
+            return False  # the node was taken for dead, and another node has the shard
         if news.lines:
             self._news.append(news)
         return not self._stopped
 
     def take(self) -> list[News]:
-        """Return what came since the last call."""
+        """Return the records that came since the last call."""
         news, self._news = self._news, []
         return news
 
@@ -46,7 +46,7 @@ class Inbox:
         return self._nodes.get(key, [])
 
     def stop(self) -> None:
-        """Let tasks end that run, and let no task begin."""
+        """Make running tasks end, and let no other task begin."""
         self._stopped = True
 
 

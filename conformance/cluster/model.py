@@ -1,4 +1,4 @@
-"""What the process that the user starts and the nodes of a cluster tell each other."""
+"""The messages between the process that the user starts and the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ClusterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One task: a shard of a lane, or with ``shard`` "" the list of the lane's cells."""
+    """One task: to run a shard of a lane, or, if ``shard`` is "", to list the lane's cells."""
 
     lane: str
     backend: str
@@ -25,7 +25,7 @@ class Order:
     resources: Resources
     root: str  # the checkout, at the same path on every node
     token: str  # of the cluster run
-    reuse: bool = False  # take an environment that exists as it is
+    reuse: bool = False  # do not make an environment again that exists
     split_by: str = ""  # the closed run whose durations split the cells
     arguments: tuple[str, ...] = ()  # the user's, for pytest
 
@@ -65,7 +65,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Lines of the journal of a shard, as they were written. The first line of an attempt is the manifest."""
+    """Lines of a shard's journal; none when an attempt begins. The first line of an attempt is the manifest."""
 
     key: str
     attempt: int
@@ -74,7 +74,7 @@ class News:
 
 
 class Mail(Protocol):
-    """The inbox as a task sees it, see :class:`conformance.cluster.inbox.Inbox`."""
+    """The methods of :class:`conformance.cluster.inbox.Inbox` that a task uses."""
 
     def begin(self, key: str, node: str) -> Begun: ...
     def add(self, news: News) -> bool: ...

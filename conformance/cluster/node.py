@@ -1,4 +1,4 @@
-"""One task on a node: the environment, pytest with one shard, and its records as they are written."""
+"""One task on a node: it makes the environment, runs pytest with one shard, and sends the records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.support.signals import signal_name
 from conformance.support.toml_table import TomlError
 from conformance.vocabulary import CellId
 
-BEFORE_THE_USERS = "-rN"  # the last of our own words in the arguments of pytest
+BEFORE_THE_USERS = "-rN"  # the last argument of pytest before the user's arguments
 _EVERY = 0.5  # seconds between two looks at the journal
 _LINES = 3  # of pytest's output, in a reason
 _ENDING = 60.0  # seconds that pytest has to close its results after an interruption
@@ -36,8 +36,8 @@ class ProcessDied(RuntimeError):
 def run(order: Order, durations: Mapping[str, bytes], mail: Mail, where: str) -> Ended:
     """Run a shard, or list the cells of the lane, on the node called ``where``.
 
-    ``durations``: the files of the closed run whose durations split the cells. Raises ProcessDied; all other failures
-    are the result.
+    ``durations``: the files of the closed run whose durations split the cells. Raises ProcessDied. All other failures
+    are returned as a result.
     """
     begun = mail.begin(order.key, where)
     if not begun.attempt:
@@ -61,7 +61,7 @@ class _Shard:
         self._log = scratch / "log"
 
     def cells(self) -> Ended:
-        """Return the ids of the lane's cells."""
+        """List the lane's cells. Return their ids in the result."""
         with self._pytest("--collect-only", "-q") as child:
             code = child.wait()
         cells = tuple(str(cell) for line in self._text().splitlines() if (cell := CellId.parse(line.strip())))
@@ -70,7 +70,7 @@ class _Shard:
         return Ended(State.ENDED, self._where, cells=cells)
 
     def run(self, durations: Mapping[str, bytes], mail: Mail, attempt: int) -> Ended:
-        """Run the shard, and send its records."""
+        """Run the shard, and send its records as they are written."""
         words = ["--shard", self._order.shard, "--jobs", str(self._order.resources.cpus)]
         if self._order.split_by:
             runs.put(self._results, self._order.split_by, durations)
@@ -110,7 +110,7 @@ class _Shard:
 
     @contextmanager
     def _pytest(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start pytest with the order's lane. It is ended with this block, and dies with this process."""
+        """Start pytest with the order's lane. It is killed at the end of the block, and if this process dies."""
         order = self._order
         command = [
             self._start.python,
@@ -137,7 +137,7 @@ class _Shard:
 
 
 def _variables(environ: Mapping[str, str], cpus: int) -> dict[str, str]:
-    """Return the variables of pytest. As many threads everywhere: a merge refuses shards that differ in them."""
+    """Return the variables of pytest. They fix the number of threads, in which shards of a merge may not differ."""
     kept = {name: value for name, value in environ.items() if not name.startswith("RAY_")}
     if not kept.get("CUDA_VISIBLE_DEVICES", "all"):
         del kept["CUDA_VISIBLE_DEVICES"]  # Ray hides GPUs from tasks that request none

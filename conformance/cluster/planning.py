@@ -12,7 +12,7 @@ from conformance.lanes.matrix import Lane
 from conformance.results.shards import Shard
 from conformance.results.store import Closed
 
-# What a cluster run sets itself, or what makes no sense in several processes on several machines.
+# The options that a cluster run sets itself, or that make no sense in several processes on several machines.
 _OURS = (
     "--shard", "--shard-by", "--results", "--resume", "--backend", "--lane-name", "--lane-tier", "--jobs", "--case",
     "-n", "--numprocesses", "--expected", "--collect-only", "--co",
@@ -52,7 +52,7 @@ def plan(listing: Order, jobs: Sequence[Job], split_by: str, ended: Sequence[Clo
     """Return the orders of a lane's jobs.
 
     ``split_by``: the closed run whose durations split the cells, "" for none. ``ended``: the shards that an interrupted
-    run left, see :func:`left`. The others are split in the same way.
+    run left, see :func:`left`. The orders are then for the missing shards of the same split.
     """
     shards = [job.shard for job in jobs if job.lane == listing.lane]
     if ended:
@@ -65,7 +65,7 @@ def plan(listing: Order, jobs: Sequence[Job], split_by: str, ended: Sequence[Clo
 
 
 def left(closed: Sequence[Closed], listing: Order) -> list[Closed]:
-    """Return the shards of the last cluster run of a lane with these arguments, the newest of each.
+    """Return the shards of the last cluster run of a lane with these arguments; of equal shards, the newest.
 
     ``closed``: shards that are not merged, the oldest first.
     """

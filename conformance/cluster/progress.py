@@ -18,7 +18,7 @@ V = TypeVar("V", bound="View")
 
 @dataclass
 class Row:
-    """What is known of a lane while it runs."""
+    """The counts of a lane while it runs."""
 
     lane: str
     shards: int
@@ -29,7 +29,7 @@ class Row:
     nodes: dict[str, str] = field(default_factory=dict)  # of the running shards
 
     def news(self, news: News, header: bool) -> None:
-        """Count records. A new attempt begins at none."""
+        """Count the records of a shard. A new attempt starts at 0. ``header``: whether the first is the manifest."""
         if not news.lines:
             self.seen[news.key] = 0
             self.nodes[news.key] = news.node
@@ -72,12 +72,12 @@ class View:
             self._live.update(table(self._rows), refresh=True)
 
     def news(self, news: News) -> None:
-        """Tell of an attempt that begins, if it is not the first."""
+        """Print a line for an attempt that begins, unless it is the first."""
         if not news.lines and news.attempt > 1:
             self.tell(f"{news.key}: attempt {news.attempt} on {news.node}; the process of the one before died")
 
     def over(self, order: Order, ended: Ended, row: Row) -> None:
-        """Tell of the end of a shard."""
+        """Print a line for the end of a shard; where the table is shown, only for a failure."""
         why = f": {ended.reason}" if ended.state is State.FAILED else ""
         if not self._live or why:
             self.tell(f"{order.key} {ended.state.value}{why}; {row.words()[1]} shards, {row.words()[2]} cells")

@@ -22,7 +22,7 @@ _MB = 2**20
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return both of ``ray://HOST:PORT`` or ``HOST:PORT``. Raises ClusterError."""
+    """Return the host and the port of ``ray://HOST:PORT`` or ``HOST:PORT``. Raises ClusterError."""
     found = _ADDRESS.fullmatch(address)
     if not found or not 0 < int(found["port"]) < 65536:
         raise ClusterError(f"--cluster: {address!r} is no address; expected ray://HOST:PORT, HOST:PORT or {LOCAL!r}")
@@ -30,7 +30,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def check_answers(address: str) -> None:
-    """Raise ClusterError if nothing listens there. Ray itself tries for minutes."""
+    """Raise ClusterError if nothing listens at the address. Ray itself would try for minutes."""
     host, port = host_and_port(address)
     try:
         socket.create_connection((host, port), timeout=_ANSWER).close()
@@ -40,7 +40,7 @@ def check_answers(address: str) -> None:
 
 
 def ray_module() -> Any:
-    """Import Ray. Raises ClusterError where it is not installed."""
+    """Import Ray and return its module. Raises ClusterError if Ray is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -61,7 +61,7 @@ class RayCluster:
     def __init__(self, address: str) -> None:
         """Connect to ``ray://HOST:PORT`` or ``HOST:PORT``, or with ``local`` start Ray here. Raises ClusterError."""
         if address != LOCAL:
-            host_and_port(address)  # an error of the user's comes before a lack of Ray
+            host_and_port(address)  # a wrong address is reported before a missing Ray
         self._ray = ray = ray_module()
         if address != LOCAL:
             check_answers(address)
@@ -103,7 +103,7 @@ class RayCluster:
         self._running[task] = order
 
     def wait(self, seconds: float) -> list[tuple[Order, Ended]]:
-        """Return the tasks that ended, after at most so many ``seconds``."""
+        """Wait until a task ends, at most ``seconds``. Return the tasks that ended."""
         done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds) if self._running else ([], [])
         return [(self._running[task], self._result(task, self._running.pop(task))) for task in done]
 
@@ -113,7 +113,7 @@ class RayCluster:
         return found
 
     def stop(self) -> None:
-        """Let the running shards close their results, and no other begin."""
+        """Make the running shards close their results, and let no other shard begin."""
         self._ray.get(self._inbox.stop.remote())
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ def _shown(have: Mapping[str, float], wanted: Mapping[str, float]) -> str:
 
 
 def refusal(text: str) -> str:
-    """Return Ray's error at the connection as one line, with what to do where the versions differ."""
+    """Return Ray's connection error as one line, with advice if the versions differ."""
     line = " ".join(text.split())
     if "version mismatch" in line.casefold():
         return f"{line}; use the same Ray and Python here as on the cluster"

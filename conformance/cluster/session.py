@@ -15,12 +15,12 @@ from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
 
 _EVERY = 0.5  # seconds between two looks
-_PATIENCE = 240  # looks that find no node for a lane, before it is given up: a node may come back
-_GRACE = 150  # looks after an interruption, until tasks that did not end are left alone
+_PATIENCE = 240  # looks that find no node for orders, before these are given up: a node may come back
+_GRACE = 150  # looks after an interruption, before the tasks that have not ended are given up
 
 
 class Cluster(Protocol):
-    """Where tasks run, see :class:`conformance.cluster.ray_cluster.RayCluster`."""
+    """A cluster that runs tasks, see :class:`conformance.cluster.ray_cluster.RayCluster`."""
 
     def lacking(self, lane: str, needed: Resources) -> str: ...
     def submit(self, order: Order, durations: Mapping[str, bytes]) -> None: ...
@@ -41,9 +41,10 @@ class Session:
         self._waited: dict[Resources, int] = {}  # looks that found no node
 
     def run(self, listings: Sequence[Order], durations: Mapping[str, Mapping[str, bytes]]) -> Exit:
-        """Run all orders. Return the exit code of the whole: that of the first lane that has another than 0.
+        """Run all orders. Return ``Exit.INTERRUPTED`` if a lane has it, else the first lane's exit code that is not 0.
 
-        ``listings`` list the lanes' cells. ``durations``: the files of the closed runs that split cells, by name.
+        ``listings``: the orders that list the lanes' cells. ``durations``: the files of the closed runs that split
+        cells, by the run's name.
         """
         try:
             for order in [*listings, *(o for lane in self._lanes.values() for o in lane.plan.orders)]:
@@ -60,7 +61,7 @@ class Session:
         return Exit.INTERRUPTED if Exit.INTERRUPTED in self._codes else next(filter(None, self._codes), Exit.OK)
 
     def _look(self) -> None:
-        """Take what came since the last look."""
+        """Handle the records that came and the tasks that ended since the last look."""
         ended = self._cluster.wait(_EVERY)
         for news in self._cluster.news():  # all records of the ended tasks are among them
             self._heard(news)
@@ -103,7 +104,7 @@ class Session:
         self._codes.append(code)
 
     def _give_up_without_node(self) -> None:
-        """End the orders that no node can run any more, after a while."""
+        """End the orders that no node could run in more than ``_PATIENCE`` looks in a row."""
         for needed in {order.resources for order in self._open.values()}:
             orders = [order for order in self._open.values() if order.resources == needed]
             lacking = self._cluster.lacking(orders[0].lane, needed)
@@ -112,7 +113,7 @@ class Session:
                 self._end(orders, lacking)
 
     def _stop(self) -> None:
-        """End the run early: every cell that has no outcome yet is not reached."""
+        """End the run early. Cells without an outcome count as not reached."""
         try:
             self._cluster.stop()
             looks = 0

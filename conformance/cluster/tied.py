@@ -16,10 +16,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Run pytest with the words after the process id of the parent."""
+    """Run pytest with the arguments after the process id of the parent."""
     parent = int(sys.argv.pop(1))
     sys.path[0] = str(Path.cwd())  # as `python -m pytest` does
-    # Ray blocks this signal in what it starts, and a shell ignores it in the background.
+    # Ray blocks SIGINT in its child processes, and a shell ignores SIGINT in background processes.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.platform == "linux":
