@@ -49,8 +49,8 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Deselect cells by options and shard, after the hooks of other plugins. Raises pytest.UsageError.
 
-    Cells have no fixtures, so pytest does not need to reorder them. That takes two seconds for a full run, and cells
-    skip pytest's own hooks if no option deselects by name and no other plugin has this hook.
+    Cells have no fixtures, so pytest does not need to reorder them, which takes two seconds in a full run. If all items
+    are cells, -k and --deselect are not given, and no other plugin has this hook, the cells skip pytest's own hooks.
     """
     if not asked_for(config):
         return (yield)
@@ -79,7 +79,7 @@ def _others_with_hook(config: pytest.Config) -> list[str]:
 
 
 def _refuse_fewer(config: pytest.Config, given: set[CellId], items: list[pytest.Item], others: list[str]) -> None:
-    """Raise pytest.UsageError if other plugins took cells from a run that counts as one of all cells."""
+    """Raise pytest.UsageError if other plugins deselected cells of a run that counts as a run of all cells."""
     lost = given - _cells_of(items)
     if lost and is_of_all(config, plan_of(config)):
         raise pytest.UsageError(
@@ -120,7 +120,7 @@ class OpsFile(pytest.File):
 
 
 class ScenarioFile(pytest.File):
-    """A file of scenarios. Other files of the package have none."""
+    """A file of the package ``scenarios``, which may have no scenario."""
 
     def collect(self) -> Iterator[CellItem]:
         plan = plan_of(self.config)

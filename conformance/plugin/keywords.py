@@ -1,4 +1,4 @@
-"""-k for cells, before they become items: an overload that it cannot select is not looked at."""
+"""Selection of cells by ``-k`` before they become items. Overloads that ``-k`` cannot select are skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSIDE = frozenset("[]-")
 
 
 def cells_of(node: pytest.File, plan: Plan) -> Iterable[CellId]:
-    """Return the cells of an op family's file that -k selects, all without -k."""
+    """Return the cells of an op family's file that -k selects; without -k, all of them."""
     family = node.path.stem
     keywords = options.keyword(node.config.option.keyword)
     if keywords is None:
@@ -29,12 +29,12 @@ def cells_of(node: pytest.File, plan: Plan) -> Iterable[CellId]:
 
 
 def _may_be_inside(word: str) -> bool:
-    """Return whether the part of a cell's name behind the overload may contain a word."""
+    """Return whether the part of a cell's name after the overload may contain ``word``."""
     return bool(_INSIDE & set(word)) or any(word in name for name in (*DTYPES, *LAYOUTS))
 
 
 def _names_above(node: pytest.Collector) -> list[str]:
-    """Return the names of a file and of what it lies in that pytest lets -k match."""
+    """Return the names of a file and of its parent nodes that pytest matches ``-k`` against."""
     chain = [n for n in node.listchain() if not isinstance(n, pytest.Session)]
     tops = [n for n in chain if isinstance(n, pytest.Directory) and isinstance(n.parent, pytest.Session)]
     return [*(n.name for n in chain if n not in tops), *node.listextrakeywords()]

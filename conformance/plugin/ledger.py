@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from conformance.plan.plan import Plan
 
 _LEDGER = pytest.StashKey[Ledger]()
-_SPENT = pytest.StashKey[list[tuple[float, float]]]()  # of each worker: (seconds of collection, CPU seconds)
+_SPENT = pytest.StashKey[list[tuple[float, float]]]()  # for each worker: (seconds of collection, CPU seconds)
 _END = pytest.StashKey[str]()  # what is printed at the end of the run
 _NOTES = pytest.StashKey[list[str]]()  # lines that are printed before _END
 _WORKER_KEY = "conformance"
 _REPORTS = "conformance-reports"
-LISTED = 10  # failing cells that pytest lists again at its end, unless it is asked to
-_REPORTCHARS = "fE"  # what pytest lists there by default
+LISTED = 10  # if more cells fail, pytest's short summary does not list them, unless -r is given
+_REPORTCHARS = "fE"  # pytest's default of -r
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # not interrupted
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Open the ledger without xdist. It has the cells that the options select."""
+    """Open the ledger of a run without xdist, with the cells that the options select."""
     config = session.config
     if asked_for(config) and SELECTED in config.stash and not is_worker(config) and not config.option.collectonly:
         _open_ledger(config, [item.cell for item in session.items if isinstance(item, CellItem)], len(session.items))
@@ -69,7 +69,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 
 
 def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None:
-    """Open a new ledger or that of the interrupted run. Raises pytest.UsageError if it cannot be written."""
+    """Open a new ledger, or the ledger of the interrupted run. Raises pytest.UsageError if it cannot be opened."""
     plan = plan_of(config)
     before, seen = resumed(config)
     if not items and not seen and not config.option.shard:
@@ -104,11 +104,11 @@ def _usage_errors(directory: Path) -> Iterator[None]:
 
 
 class _Reports:
-    """The hooks that enter reports into the ledger. An object, because pytest gives these hooks no config."""
+    """The hooks that enter reports into the ledger. They are methods, because pytest passes them no config."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._handlers: dict[int, Any] = {}  # those of before, by signal
+        self._handlers: dict[int, Any] = {}  # the previous handlers, by signal
         self._interrupted = False
         if asked_for(config):
             self._handle(signal.SIGTERM, signal.default_int_handler)  # a CI's timeout ends the run as Ctrl-C does
@@ -138,24 +138,24 @@ class _Reports:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        self._interrupted = isinstance(excinfo.value, KeyboardInterrupt)  # else pytest.exit()
-        self.close_undisturbed()  # from a second interruption
+        self._interrupted = isinstance(excinfo.value, KeyboardInterrupt)  # pytest.exit() calls this hook, too
+        self.close_undisturbed()  # by a second interruption
 
     def _handle(self, number: int, handler: Any) -> None:
-        if threading.current_thread() is threading.main_thread():  # others may not set handlers
+        if threading.current_thread() is threading.main_thread():  # other threads may not set handlers
             before = signal.signal(number, handler)
             self._handlers.setdefault(number, before)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         if self._interrupted:
-            return  # a second one may come until the process has ended, and must not take the place of its exit code
+            return  # a second interruption may come until the process ends, and must not replace its exit code
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add what a worker reports at its end."""
+        """Add the collection time, the CPU time and the split that a worker reports at its end."""
         collect_s, cpu_s, split = getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0, None))
         self._config.stash[_SPENT].append((collect_s, cpu_s))
         if split:
@@ -173,20 +173,21 @@ def pytest_configure(config: pytest.Config) -> None:
         # these are 260,000 ids.
         config.pluginmanager.unregister(name="nfplugin")
     if is_worker(config) and asked_for(config):
-        ignore_interruptions()  # they reach the whole group; the controller ends the workers
+        ignore_interruptions()  # signals reach the whole process group; the controller ends the workers
     if not is_worker(config):
         config.pluginmanager.register(_Reports(config), _REPORTS)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """End the child. In the process that keeps the ledger, close the ledger and set the exit code."""
+    """End the processes that run cells. In the process that keeps the ledger, close it and set the exit code."""
     config = session.config
     if reports := config.pluginmanager.get_plugin(_REPORTS):
         reports.close_undisturbed()
     stop_workers(config)
     if SPLIT in config.stash:
-        # The durations were read before the children were forked. LeakSanitizer reports their memory if it stays.
+        # gc.freeze() after collection covers the durations that split the cells. LeakSanitizer reports their memory if
+        # it stays frozen.
         gc.unfreeze()
     if is_worker(config):
         split = config.stash[SPLIT].to_json() if SPLIT in config.stash else None
@@ -214,7 +215,7 @@ def _close(session: pytest.Session, ledger: Ledger) -> None:
 
 
 def _close_empty(session: pytest.Session, split: Split) -> None:
-    """End the run of a shard that has no cells. That is no error if other shards have them."""
+    """End the run of a shard that has no cells. This is no error if other shards have cells."""
     if split.of:
         session.config.stash[_END] = f"shard {split.shard} has none of the {split.of} cells"
         session.exitstatus = int(Exit.OK)

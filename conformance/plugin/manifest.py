@@ -64,7 +64,7 @@ def schemas(plan: Plan) -> dict[str, tuple[str, str]]:
 
 
 def model_routes(plan: Plan) -> dict[str, str]:
-    """Return the routes of the overloads that say what the recorded models need of the backend."""
+    """Return the routes of the overloads that show which overloads the recorded models need of the backend."""
     needed = models.overloads()
     return {name: overload.route.value for name, overload in plan.inventory.items() if name in needed}
 

@@ -1,7 +1,7 @@
 """The markers of cells for ``-m``: route, dtype, layout and family.
 
-The suite applies ``-m`` to cells before they become items. So 250,000 items need no markers of their own, and ``-k``
-does not match "all" in "fallback".
+The suite applies ``-m`` to cells before they become items. So 250,000 items carry no markers, and ``-k all`` does not
+match the marker ``fallback``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def selected(config: pytest.Config, plan: Plan, cells: Iterable[CellId]) -> Iter
 
 @contextmanager
 def decided_here(config: pytest.Config, items: list[pytest.Item], decided: type[pytest.Item]) -> Iterator[None]:
-    """Apply -m to all items except those of the type ``decided``. Within the context, pytest does not apply it."""
+    """Apply -m to all items except those of the type ``decided``. In the ``with`` block, pytest does not."""
     expression = expression_of(config)
     if expression is None:
         yield

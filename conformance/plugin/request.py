@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).resolve().parents[1]
 
 PLAN = pytest.StashKey["Plan"]()
-# What --contexts calls the cells of no context.
+# The name of the cells without a context in --contexts.
 PLAIN_CALLS = "plain"
 # Options of pytest that select some of the collected cells.
 _SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _add_selection(group: pytest.OptionGroup) -> None:
-    """Add the options that say which cells of which backend run."""
+    """Add the options that select the backend and its cells."""
     group.addoption(
         "--backend",
         metavar="NAME",
@@ -118,7 +118,7 @@ def _add_processes(group: pytest.OptionGroup) -> None:
 
 
 def _add_results(group: pytest.OptionGroup) -> None:
-    """Add the options of the results: where they lie, what they belong to, and which failures are known."""
+    """Add the options of the results: their directory, their lane, and the known failures."""
     group.addoption(
         "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
     )
@@ -160,7 +160,7 @@ def _named(config: pytest.Config) -> Iterator[Path]:
 
 
 class _Once(argparse.Action):
-    """Keeps the value of an option, and refuses a second one, which would replace the first without a word."""
+    """An action that refuses a second, different value of an option, which would silently replace the first."""
 
     def __call__(
         self,
@@ -220,7 +220,7 @@ def _selection(config: pytest.Config) -> Selection:
 
 
 def _layouts(config: pytest.Config) -> frozenset[str] | None:
-    """Return the layouts and the contexts asked for, None if neither option is given. Raises OptionError."""
+    """Return the layouts and contexts that the options select, None if neither is given. Raises OptionError."""
     option = config.option
     layouts = options.names("--layouts", "layout", option.layouts, LAYOUTS)
     contexts = options.names("--contexts", "context", option.contexts, (PLAIN_CALLS, *CONTEXTS))
@@ -231,7 +231,7 @@ def _layouts(config: pytest.Config) -> frozenset[str] | None:
 
 
 def _tier_of(config: pytest.Config) -> Tier:
-    """Return the tier asked for; without one that of the lane, or for a single case that which has every case."""
+    """Return the tier of --tier. The default is the tier of the lane, or with --case `wide`, which has every case."""
     if config.option.tier is not None:
         return _tier("--tier", config.option.tier)
     return _tier("--case", "wide") if config.option.case else whole_lane(config).tier
@@ -300,7 +300,7 @@ def isolation_of(config: pytest.Config, plan: Plan) -> tuple[str, str]:
 
 
 def jobs_of(config: pytest.Config) -> int:
-    """How many cells run side by side. Raises pytest.UsageError."""
+    """Return the number of cells that run side by side. Raises pytest.UsageError."""
     asked = config.option.jobs
     if asked is None:
         one = config.option.case or getattr(config.option, "numprocesses", None) == 0
@@ -311,7 +311,7 @@ def jobs_of(config: pytest.Config) -> int:
 
 
 def setting_of(config: pytest.Config) -> Setting | None:
-    """Return the setting that --after and --runs ask for, None without them. Raises pytest.UsageError."""
+    """Return the setting of --after and --runs, None without them. Raises pytest.UsageError."""
     option = config.option
     if not option.after and option.runs == 1:
         return None
@@ -332,7 +332,7 @@ def directory_of(config: pytest.Config, plan: Plan) -> Path:
 
 
 def series_of(config: pytest.Config, plan: Plan) -> str:
-    """Return the series of this run, see ``series_name``. A run of some cells replaces no run of all cells."""
+    """Return the series of this run, see ``series_name``. Runs of some cells are not in the series of the lane."""
     lane, tier, every_cell = lane_of(config, plan), plan.selection.tier, is_of_all(config, plan)
     complete = every_cell and tier == whole_lane(config).tier
     return series_name(lane, complete=complete, tier=tier.name if every_cell else "")

@@ -55,7 +55,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Pass the ids of the observed cells to a worker that starts, also to one that replaces another."""
+    """Pass the ids of the observed cells to a worker that starts, also to a replacement of a worker that died."""
     if asked_for(node.config):
         node.workerinput[_WORKER_KEY] = list(resumed(node.config)[1])
         sharding.tell_worker(node)

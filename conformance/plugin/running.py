@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 DOT_EVERY = 100  # passing cells for each dot
 
-# Options of plugins that need reports of setup and teardown, made by pytest itself: pytest-html and allure-pytest.
+# Options of pytest-html and allure-pytest, which need pytest's own reports of setup and teardown.
 THREE_PHASES = ("htmlpath", "allure_report_dir")
 
 CELLS = pytest.StashKey["Cells"]()
 POOL = pytest.StashKey["Pool"]()
-_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until pytest makes its own
+_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, to be copied to pytest's own report
 _PASSED = pytest.StashKey[int]()  # passing cells so far
 
 
 class Reports:
-    """Makes pytest reports of observations."""
+    """The pytest reports of observations."""
 
     def __init__(self, plan: Plan, known: tuple[KnownFailure, ...], lane: str) -> None:
         self._plan = plan
@@ -52,7 +52,7 @@ class Reports:
     def of(self, item: CellItem, observation: Observation, gate: Gate, needed: str = "") -> pytest.TestReport:
         """Return the report of a cell. It passes the observation to the process that keeps the ledger.
 
-        ``needed``: the broken primitive because of which the cell did not run.
+        ``needed``: the broken primitive that the cell needs, "" if the cell ran or the device cannot run any cell.
         """
         if gate.failure:
             item.session.shouldfail = run_end.not_reached(gate.failure)
@@ -99,7 +99,7 @@ def _report(item: CellItem, outcome: Any, text: Any, seconds: float, **extra: An
 
 
 class Cells:
-    """Runs cells in a child of this process, one at a time, when pytest asks for each."""
+    """The cells that run in a child of this process, one at a time, in pytest's own order."""
 
     def __init__(self, plan: Plan, reports: Reports, runner: Runner) -> None:
         self.runner = runner
@@ -108,7 +108,7 @@ class Cells:
         self._gate = runner.gate()
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
-        """Run a cell and return its report. ``last``: it is the last cell of this process."""
+        """Run a cell and return its report. ``last``: whether it is the last cell of this process."""
         if unrun := self._reports.unrun(item, self._gate):
             return unrun
         observation = self.runner.observe(item.cell)
@@ -220,7 +220,8 @@ def _reports_of(config: pytest.Config) -> Reports:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the workers that run cells, unless pytest-xdist or pytest itself runs them.
 
-    They are forked before cells are collected, when this process holds the plan and little else, and forks are cheap.
+    The workers are forked before cells are collected: this process then holds little besides the plan, so that forks
+    are cheap.
     """
     config = session.config
     elsewhere = is_worker(config) or config.pluginmanager.has_plugin("dsession") or _needs_phases(config)
@@ -251,7 +252,7 @@ def _with_script(plan: Plan, observation: Observation, without: Sequence[str]) -
 
 
 def _runner_of(config: pytest.Config) -> Callable[[], Runner]:
-    """Load what all children need, and return the function that makes a runner in the process that calls it."""
+    """Load the data that all children need, and return a function that makes a runner in its calling process."""
     from conformance.running import isolation
     from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import Runner
