@@ -1,1 +1,1 @@
-"""The commands of ``conformance``, one group of them a module; ``cli`` puts them together."""
+"""The commands of ``conformance``, one group in each module. ``cli`` registers them."""

@@ -1,4 +1,4 @@
-"""`aoti`: what packaged models do with inputs that they were not compiled for."""
+"""`aoti`: calls of packaged models with inputs that they were not compiled for."""
 
 from __future__ import annotations
 
@@ -104,7 +104,10 @@ def _print(reports: list[Report]) -> None:
 
 @contextmanager
 def _directory(keep: Path | None) -> Iterator[Path]:
-    """Yield the directory of a command: that of --keep, or one that is deleted unless an error names a file in it."""
+    """Yield the directory of --keep, or else a temporary directory.
+
+    The temporary directory is deleted afterwards, unless the compilation failed and the error names a file in it.
+    """
     if keep is not None:
         yield keep.resolve()
         return
@@ -126,9 +129,9 @@ PACKAGE, INPUTS = (".pt2",), (".pt", ".pth")
 
 
 def triage_package(given: Sequence[str], backend: str, timeout: float, out: Path) -> Exit:
-    """Find the first wrong kernel of a package, for ``triage --aoti``; write and print what was found.
+    """Find the first wrong kernel of a package, for ``triage --aoti``; write and print the result.
 
-    ``given``: a package (.pt2) or none, a model, and a file of inputs (.pt) or none. Raises Mistake.
+    ``given``: a model, and optionally a package (.pt2) and a file of inputs (.pt or .pth). Raises Mistake.
     """
     from conformance import backends
     from conformance.aoti import session, text, triage

@@ -1,4 +1,4 @@
-"""`bisect`: finds the torch version or the backend's commit that first shows a failure, or that fixed it."""
+"""`bisect`: a search for the torch version or the backend's commit that first shows a failure, or that fixes it."""
 
 from __future__ import annotations
 
@@ -194,9 +194,9 @@ def _carry_out(request: Request, question: Question, out: Path | None = None) ->
     probe = _probe(request, question, processes, workshop)
     ahead = 0 if request.perf else request.ahead  # a build would disturb the times
     session = Session(kept, probe, workshop, out / record.STATE, tell, ahead)
-    # CI stops a job with SIGTERM. Compilers and worktrees must not be left behind then.
+    # CI stops a job with SIGTERM. Then too, no compiler may go on and no worktree may stay.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    prepares = any(point.torch for point in question.points)  # a script alone needs worktrees, which searches share
+    prepares = any(point.torch for point in question.points)  # else only worktrees are made, which searches share
     try:
         with alone(workshop.cache) if prepares else nullcontext():
             session.run()
@@ -211,7 +211,11 @@ def _carry_out(request: Request, question: Question, out: Path | None = None) ->
 
 
 def _kept(request: Request, question: Question, file: Path) -> Record:
-    """Return the record to continue, or a new one. Raises RecordError or Mistake if it is another search's."""
+    """Return the record to continue, or a new record.
+
+    Raises RecordError if the stored record cannot be read. Raises Mistake if it belongs to another search, or if it is
+    unfinished and --resume is not given.
+    """
     if not request.resume:
         if file.is_file() and (old := record.load(file)).runs and len(found(old)) < len(old.question.cases):
             raise Mistake(f"{file}: holds an unfinished search; expected --resume, or another --out")
@@ -232,7 +236,7 @@ def _resume(kept: Record) -> str:
 
 
 def _probe(request: Request, question: Question, processes: Processes, workshop: Workshop) -> Probe:
-    """Return what decides whether a version is good."""
+    """Return the probe that decides whether a version is good."""
     variables = environment_of(request, matrix_of(request))
     if question.perf:
         assert question.good is not None  # _check_perf
@@ -246,14 +250,14 @@ def _probe(request: Request, question: Question, processes: Processes, workshop:
 
 
 def _workshop(request: Request, question: Question, processes: Processes) -> Workshop:
-    """Return what makes the environments and builds of the versions."""
+    """Return the workshop that makes the environments and builds of the versions."""
     lanes, cache = matrix_of(request), (request.cache or _cache()).resolve()
     make_directory("--cache", cache)
     own = lanes is not None and question.backend == lanes.backend
     return Workshop(
         cache=cache, processes=processes, repository=request.repository.resolve(),
         project=lanes.project if lanes and own else "", suite=not question.script, build=request.build,
-        extra=request.extra, keep=max(request.keep, request.ahead + 2 + request.perf),  # the good end stays, too
+        extra=request.extra, keep=max(request.keep, request.ahead + 2 + request.perf),  # the good end, too
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What the options of `bisect` ask: which versions to search, and between which ends."""
+"""The question that the options of `bisect` ask: the versions to search, and the ends of the search."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Request:
 
 
 def question_of(request: Request, torch_first: bool = True) -> Question:
-    """Return the question of a request, with ends from stored results where no option gives them.
+    """Return the question of a request. If no option gives an end, it comes from stored results.
 
     ``torch_first``: with ``--axis both``, whether the search goes through the torch versions before the commits. Raises
     Mistake, PointError, TomlError or StoreError if the options do not say what to search.
@@ -93,7 +93,7 @@ def _skipped(request: Request, line: Sequence[Point]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Line:
-    """The points to search, the oldest first, and the indices of the ends; an end that no option gives is None."""
+    """The points to search, the oldest first, and the indices of the ends, None for an end that no option gives."""
 
     points: list[Point]
     good: int | None
@@ -138,14 +138,14 @@ def _crossed_line(request: Request, torches: list[Point], project: str, torch_fi
 
 
 def _by_age(request: Request, one: T, other: T) -> tuple[T, T]:
-    """Return (good, bad) as (older, newer), or the inverse: with --fixed the good end is the newer one."""
+    """Return (good, bad) as (older, newer), or (older, newer) as (good, bad). With --fixed, the good end is newer."""
     return (other, one) if request.fixed else (one, other)
 
 
 def _from_results(
     request: Request, backend: str, line: Sequence[Point], bad: int | None
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """Return the ends from stored results, and print them. A given bad end stays."""
+    """Return the ends from stored results, and print them. ``bad``: the bad end, if an option gives it."""
     found, left_out = ends.recorded(RESULTS, request.cases, backend, request.environment)
     for what in left_out:
         click.echo(f"left out: {what}", err=True)
@@ -165,7 +165,10 @@ def _crossed_end(option: str, given: str, torches: Sequence[Point]) -> tuple[str
 
 
 def _with_torch(point: Point, torch: str, torches: Sequence[Point], project: str) -> Point:
-    """Return a commit with the torch that it is built against. A script uses the installed torch."""
+    """Return a commit with the torch that it is built against, by default the installed version.
+
+    Without ``torch`` and ``project``, as for a script, return ``point`` itself. Raises Mistake or PointError.
+    """
     if not torch and not project:
         return point
     if not torch:
@@ -183,7 +186,7 @@ def _torch_here() -> str:
 
 
 def matrix_of(request: Request) -> matrix_.Matrix | None:
-    """Return the matrix of --matrix, of the backend, or the only one. None if there is none. Raises TomlError."""
+    """Return the matrix of --matrix, else of the backend, else the only matrix, else None. Raises TomlError."""
     if request.matrix:
         return matrix_.load(request.matrix)
     known = {m.backend: m for m in matrix_.load_all(Path("matrices"))}
@@ -193,7 +196,7 @@ def matrix_of(request: Request) -> matrix_.Matrix | None:
 
 
 def _backend(request: Request, lanes: matrix_.Matrix | None) -> str:
-    """Return the backend as ``--backend`` takes it, "" for a script without one."""
+    """Return the backend as ``--backend`` takes it, "" for a script without a backend. Raises Mistake."""
     if request.backend or request.script:
         return request.backend
     if lanes is None:

@@ -10,14 +10,14 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CaseId
 
-GATE_S = 60.0  # for each primitive of the bring-up gate
+GATE_S = 60.0  # seconds for each primitive of the bring-up gate
 
 
 def case_script(plan: Plan, case: str, setting: Setting | None = None, *, contained: bool = True) -> str:
     """Return the script of a case, see :func:`repro.script_of_case`.
 
-    A program leaves out the lines that need a primitive which the bring-up gate finds broken now, as in a run. Raises
-    LookupError for an unknown case, and Mistake for a program after other cases.
+    As in a run, a program leaves out the lines that need a primitive that the bring-up gate finds broken. Raises
+    LookupError for an unknown case, and Mistake for a program with cases before it.
     """
     wanted = CaseId.parse(case)
     is_program = wanted is not None and wanted.cell.is_scenario and plan.knows(case)
@@ -31,7 +31,7 @@ def case_script(plan: Plan, case: str, setting: Setting | None = None, *, contai
 
 
 def _broken(plan: Plan) -> tuple[str, ...]:
-    """Return the broken primitives of the bring-up gate, each tried in a child process that may die."""
+    """Return the primitives that the bring-up gate finds broken. Each is tried in a child process that may die."""
     runner = Runner(CellRunner(plan), GATE_S)
     try:
         gate = runner.gate()

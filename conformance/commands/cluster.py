@@ -75,7 +75,7 @@ class _Request:
 
 
 def _lanes(asked: _Request) -> list[tuple[Order, Lane, str]]:
-    """Return the order that lists the cells of each chosen lane, the lane, and its session."""
+    """Return, for each chosen lane, the order that lists its cells, the lane, and its session."""
     root, token = Path.cwd(), secrets.token_hex(4)
     orders = []
     for lane, session in chosen_lanes(asked.lanes, asked.torch):
@@ -86,7 +86,7 @@ def _lanes(asked: _Request) -> list[tuple[Order, Lane, str]]:
 
 
 def _jobs(asked: _Request, lanes: Sequence[tuple[Order, Lane, str]]) -> list[Job]:
-    """Return the shards of all lanes: the given number, or as many as the measured durations ask for."""
+    """Return the shards of all lanes: the number of --shards, or as many as the measured durations require."""
     chosen = [(lane, session) for _, lane, session in lanes]
     if asked.shards is not None:
         return jobs.split(chosen, asked.shards)

@@ -14,7 +14,7 @@ from conformance.support.exit_codes import Exit
 
 
 def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: Path) -> Exit:
-    """Find the stage, write and print what was found, also after Ctrl-C. Raises Mistake."""
+    """Find the stage, and write and print the evidence, also after Ctrl-C. Raises Mistake."""
     from conformance import backends
     from conformance.triage import run
     from conformance.triage.compiled import report, session, stages
@@ -41,7 +41,10 @@ def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: P
 
 
 def _backend(name: str) -> tuple[str, Any]:
-    """Return the name and the backend whose ops are compared with CPU; none where none is given or installed."""
+    """Return the name and the backend whose ops are compared with CPU.
+
+    Without a name, it is the only installed backend, or ("", None) if there is not exactly one.
+    """
     from conformance import backends
 
     if name:

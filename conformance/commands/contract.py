@@ -1,4 +1,4 @@
-"""`contract`: what PyTorch promises of a device around the ops, and what a backend does of it."""
+"""`contract`: the programs about PyTorch's promises around the ops, and how they end on a backend."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
         for name, ended in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
             ends[name] = ended
             click.echo(f"| {ended.area} | `{name}` | {cell(ended.text)} |")
-    finally:  # Ctrl-C loses none of them
+    finally:  # after Ctrl-C, too
         if output is not None and ends:
             known = {scenario.name for scenario in found}
             with mistakes(OSError):
@@ -66,14 +66,14 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
 
 
 def _stored(file: Path) -> Ends:
-    """Return the ends in a file, {} if there is no file. Raises Mistake if it cannot be renewed."""
+    """Return the ends in a file, {} if there is no file. Raises Mistake if the file cannot be read or written."""
     need_directory("--output", file)
     with mistakes(contract_ends.EndsError, OSError):
         return contract_ends.load(file) if file.exists() else {}
 
 
 def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[str, Ended]]:
-    """Yield how each program ends on the plan's backend, by its name, each in a child process that may die."""
+    """Run each program on the plan's backend in a child process that may die. Yields its name and its end."""
     from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import SCENARIO_TIMES, Runner
 
@@ -90,7 +90,7 @@ def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tu
 
 
 def _end(observation: Observation) -> tuple[End, str]:
-    """Return how a program ended, with what is lacking or wrong."""
+    """Return how a program ended, and the reason or the first finding."""
     from conformance.explain import describe
 
     if observation.status is Status.UNSUPPORTED:

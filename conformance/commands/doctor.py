@@ -1,4 +1,4 @@
-"""`doctor`: which registrations of a PrivateUse1 backend are missing, and the lines to add."""
+"""`doctor`: the missing registrations of a PrivateUse1 backend, and the lines to add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands share: errors of the user as one line, similar names, common options."""
+"""Code that the commands share: errors of the user as one line, similar names, common options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ results_option = click.option(
 
 
 def format_option(*forms: str, more: str = "") -> Callable[[F], F]:
-    """Return the option of the form in which a command prints. The first one is the default."""
+    """Return the decorator for the option ``--format``, with the first of ``forms`` as the default."""
     said = f"The form of the output{more}."
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=said)
 
@@ -40,7 +40,7 @@ _BACKEND = "An installed backend, a shipped adapter, or module:device"
 backend_option = click.option(
     "--backend", default="", metavar="NAME", help=f"{_BACKEND}; default: the only one installed."
 )
-# Of commands that take another one by default, such as that of stored results.
+# For commands with another default, for example the backend of the stored results.
 recorded_backend_option = click.option("--backend", default="", metavar="NAME", help=f"{_BACKEND}.")
 
 
@@ -51,7 +51,7 @@ class Mistake(click.ClickException):
 
 
 class Interrupted(click.ClickException):
-    """Ctrl-C in a command that does not end by itself then. click's own exit code, 1, is that of a failure."""
+    """Ctrl-C in a command that does not handle it. click would exit with 1, which here means that a cell fails."""
 
     exit_code = Exit.INTERRUPTED
 
@@ -123,7 +123,7 @@ def mistakes(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def last_known(steps: Iterable[T]) -> T:
-    """Return what the last step has found, also after Ctrl-C. Raises Mistake if no step has ended."""
+    """Return the result of the last step, after Ctrl-C of the last step that ended. Raises Mistake if none ended."""
     found: list[T] = []
     try:
         for step in steps:
@@ -150,14 +150,14 @@ def tell(line: str) -> None:
 
 
 def need_directory(option: str, file: Path) -> None:
-    """Raise Mistake if a file cannot be written because there is no such directory, or nothing can be written there."""
+    """Raise Mistake if the directory of a file does not exist or cannot be written."""
     if not file.absolute().parent.is_dir():
         raise Mistake(f"{option} {file}: there is no directory {file.parent}; expected one that exists")
     need_room(option, file.parent)
 
 
 def need_room(option: str, directory: Path) -> None:
-    """Raise Mistake if no file can be written in a directory. A command finds that out before hours of work."""
+    """Raise Mistake if no file can be written in a directory. Commands check this before hours of work."""
     try:
         TemporaryFile(dir=directory).close()
     except OSError as e:
@@ -165,7 +165,7 @@ def need_room(option: str, directory: Path) -> None:
 
 
 def make_directory(option: str, directory: Path) -> None:
-    """Create a directory if it does not exist. Raises Mistake if that or writing in it is impossible."""
+    """Create a directory if it does not exist. Raises Mistake if it cannot be created or written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as e:

@@ -30,8 +30,8 @@ def lane_(name: str, command: tuple[str, ...]) -> None:
     program = python if command[0] == "python" else command[0]
     sys.stdout.flush()
     try:
-        # In place of this process, so that Ctrl-C and the signals of a CI reach the command alone. It may take seconds
-        # to end: a run closes its results.
+        # The command replaces this process, so that Ctrl-C and the signals of a CI reach the command alone. It may take
+        # seconds to end, because a run closes its results.
         os.execvpe(program, [program, *command[1:]], os.environ | variables)
     except OSError as e:
         raise Mistake(f"{program}: cannot be run: {e.strerror}; expected a program and its arguments after --") from e

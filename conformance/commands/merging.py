@@ -32,7 +32,7 @@ def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None
 
 
 def _tried(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
-    """Merge one lane. An error is printed, and the other lanes are still merged."""
+    """Merge one lane, and return the exit code. An error is printed, so that the other lanes are still merged."""
     try:
         return _merge(results, shards, expected)
     except (MergeError, StoreError, TomlError) as e:
@@ -46,14 +46,14 @@ def _sets(results: Path, names: tuple[str, ...]) -> list[list[Closed]]:
         return [[runs.find(results, name) for name in names]]
     groups: dict[tuple[Any, ...], dict[str, Closed]] = defaultdict(dict)
     for shard in (runs.opened(results / runs.RUNS / name) for name in runs.shards(results)):
-        groups[merge.facts(shard.manifest)][shard.manifest.shard] = shard  # a later one takes an earlier one's place
+        groups[merge.facts(shard.manifest)][shard.manifest.shard] = shard  # the latest run of a shard
     if not groups:
         raise Mistake(f"no shards in {results / runs.RUNS}/; expected runs of pytest with --shard I/N")
     return [list(group.values()) for group in groups.values()]
 
 
 def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
-    """Store the merged run, unless it exists, and print its end."""
+    """Store the merged run unless it exists, print its end, and return the exit code."""
     run, end = joined.join(results, shards, expected)
     if end is None:
         click.echo(f"{run}: already merged, {_of(shards)}")

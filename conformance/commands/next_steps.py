@@ -1,4 +1,4 @@
-"""`next`: what to fix or implement next, ranked from a stored run or from the routes of a backend."""
+"""`next`: the next steps to fix or implement, ranked from a stored run or from the routes of a backend."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from conformance.support.wording import counted
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a backend: a stored run, or only the routes of its overloads."""
+    """The known facts about a backend: a stored run, or only the routes of its overloads."""
 
-    name: str  # of the lane or the backend
-    backend: str  # for commands
+    name: str  # of the run's series or the backend
+    backend: str  # as ``--backend`` takes it
     routes: Mapping[str, str]
     observations: Sequence[Observation] = ()
     limits: Sequence[Mapping[str, Any]] = ()
@@ -96,7 +96,10 @@ def _records(known: _Known, taken: Sequence[Recording], found: Sequence[next_ste
 
 
 def _known(run: str, backend: str, results: Path) -> _Known:
-    """Return what is known: of the run, which is the latest if neither is named, and of the installed backend."""
+    """Return the facts about the named run, with the routes of the named backend, or about one of them alone.
+
+    If neither is named, it is the latest run, or without a closed run the only installed backend. Raises Mistake.
+    """
     names = runs.names(results)
     if not (names or run or backend) and results != RESULTS:
         raise Mistake(f"no closed run in {results / store.RUNS}/; expected another --results, or a --backend")
@@ -117,7 +120,7 @@ def _known(run: str, backend: str, results: Path) -> _Known:
 
 
 def _live(backend: str) -> _Known:
-    """Return the routes of an installed backend, by default of the only one."""
+    """Return the routes of an installed backend, by default of the only installed backend. Raises Mistake."""
     from conformance import backends
     from conformance.inventory import inventory
 

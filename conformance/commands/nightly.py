@@ -203,7 +203,7 @@ def _known_culprits(searches: Sequence[dict[str, Any]]) -> dict[str, Culprit]:
 
 
 def _found(facts: dict[str, Any]) -> dict[str, Culprit]:
-    """Return what a search found, from the facts of its report."""
+    """Return the culprits that a search found, by case, from the facts of its report."""
     named = {p["name"]: f"{p['name']} ({p['title']})" if p["title"] else p["name"] for p in facts["points"]}
     return {
         case["case"]: Culprit(
@@ -231,7 +231,7 @@ def _program(gh: str) -> str:
 
 
 def _json(file: TextIO) -> Any:
-    """Return what an open file holds. Raises ValueError if that is not JSON."""
+    """Return the value in an open JSON file. Raises ValueError if the file is not JSON."""
     try:
         return json.load(file)
     except ValueError as e:
@@ -257,14 +257,14 @@ def _issues(records: Any) -> list[Issue]:
 
 
 def _list(records: Any) -> list[Any]:
-    """Return the records. Raises TypeError if they are no list."""
+    """Return the records. Raises TypeError if they are not a list."""
     if not isinstance(records, list):
         raise TypeError(f"got a {type(records).__name__}")
     return records
 
 
 def _checked(record: Any, fields: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
-    """Return a record whose fields have the types ``fields``. Raises KeyError or TypeError for another."""
+    """Return the record. Raises KeyError or TypeError if its fields do not have the types ``fields``."""
     for name, kinds in fields.items():
         if not isinstance(record[name], kinds):
             raise TypeError(f"{name} is {record[name]!r:.60}")
@@ -272,7 +272,7 @@ def _checked(record: Any, fields: Mapping[str, tuple[type, ...]]) -> dict[str, A
 
 
 def _commands(action: Action) -> list[tuple[list[str], str]]:
-    """Return the arguments and the stdin of each gh command. No text of the action can be taken for an option."""
+    """Return the arguments and the stdin of each gh command. gh takes no text of the action for an option."""
     number = [] if action.number is None else [str(action.number)]
     found: list[tuple[list[str], str]] = []
     if action.kind == "open":

@@ -1,4 +1,4 @@
-"""`perf`: the speed of a backend: `run` measures it, `diff` compares two runs, `show` ranks what to speed up."""
+"""`perf`: the speed of a backend: `run` measures it, `diff` compares two runs, `show` ranks the cases by lost time."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _run(
 
 
 def _start(meter: Meter) -> Callable[[], session.Asked]:
-    """Return what starts a child: a fork, or a new interpreter for a backend that cannot live past a fork."""
+    """Return the function that starts a child: a fork, or a new interpreter if the adapter wants spawned children."""
     from conformance.running.child import Spawned
 
     if meter.backend.isolation == "spawn":
@@ -124,7 +124,7 @@ def _overloads(backend: Capabilities, known: tuple[str, ...]) -> dict[str, str]:
 
 
 def _chosen(every: dict[str, str], pattern: str, given: str | None) -> dict[str, str]:
-    """Return the selected overloads. Raises OptionError or Mistake for unknown ones, and if none is left."""
+    """Return the selected overloads. Raises OptionError or Mistake for unknown names, and if none is selected."""
     named = options.names("--overloads", "overload", given, every, "conformance inventory")
     matched = matching(pattern, list(every))
     found = {name: route for name, route in every.items() if name in matched and (named is None or name in named)}

@@ -1,4 +1,4 @@
-"""Commands on programs: `repro` writes one; `hazard`, `huge`, `record` and `replay` run them."""
+"""Commands on programs: `repro` writes a program; `hazard`, `huge`, `record` and `replay` run programs or calls."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) ->
 
 
 def _exit(what: str, ran: int, failed: int, needed: int) -> Exit:
-    """Return the exit code of programs. Raises Mistake if none failed, and fewer ran than the ``needed`` ones."""
+    """Return the exit code of programs. Raises Mistake if none failed and fewer than ``needed`` ran."""
     if failed:
         return Exit.CELLS_FAILED
     if not ran:
@@ -157,12 +157,12 @@ def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) 
 
 
 def _ended(command: Sequence[str]) -> Exit:
-    """Run a command, and let it end by itself after Ctrl-C: it stores what it has. A second Ctrl-C kills it."""
+    """Run a command. After Ctrl-C it ends by itself, because it stores its calls first. A second Ctrl-C kills it."""
     with subprocess.Popen(command) as child:
         try:
             return Exit.CELLS_FAILED if child.wait() else Exit.OK
         except KeyboardInterrupt:
-            child.send_signal(signal.SIGINT)  # which a terminal has sent to it as well
+            child.send_signal(signal.SIGINT)  # a terminal has sent it already, other senders may not
             try:
                 child.wait()
             except KeyboardInterrupt:

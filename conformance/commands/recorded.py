@@ -24,7 +24,7 @@ recorded_option = click.option(
 
 
 def recordings(model: str | None, recorded: tuple[Path, ...]) -> tuple[Recording, ...] | None:
-    """Return what the options name, None if neither is given. Raises Mistake for unknown names and unreadable files."""
+    """Return the recordings of the options, None if neither is given. Raises Mistake for unknown names or bad files."""
     with mistakes(OptionError, file.ModelsError):
         chosen = options.names("--model", "model", model, (*file.names(), ALL))
         shipped = file.load_all(None if chosen and ALL in chosen else chosen) if chosen else ()

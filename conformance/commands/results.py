@@ -91,12 +91,12 @@ def _text(read: _Read) -> str:
 
 
 def _latest(results: Path) -> list[str]:
-    """Return the latest closed run of each lane. The lane's own directory may hold a shard."""
+    """Return the latest closed run of each lane, from the store: the lane's own directory may hold a shard."""
     return [of_series[-1] for of_series in store.shown_series(results).values()]
 
 
 def _read(results: Path, name: str, expected: Path | None) -> _Read:
-    """Raises StoreError, TomlError, OSError."""
+    """Return a run with its summary and known failures. Raises StoreError, TomlError or OSError."""
     path = store.find(results, name)
     read = store.read(path)
     for note in read.notes:

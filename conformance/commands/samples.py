@@ -59,7 +59,7 @@ def corpus_generate(out: Path | None, check: bool, anew: bool, overloads: tuple[
 
 
 def _check_recorded(option: str, directory: Path) -> None:
-    """Raise Mistake if a directory has no recorded samples, which others are generated from."""
+    """Raise Mistake if a directory has no recorded samples. Other samples are generated from them."""
     from conformance.corpus import reader
 
     if not (directory / reader.INDEX).is_file():

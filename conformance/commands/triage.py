@@ -65,7 +65,7 @@ def triage_(command: tuple[str, ...], backend: str, timeout: float, out: Path, *
 
 
 def _triage_ops(command: Sequence[str], backend: str, timeout: float, out: Path, given: Mapping[str, Any]) -> Exit:
-    """Find the first op that goes wrong, write and print what was found, also after Ctrl-C. Raises Mistake."""
+    """Find the first op that goes wrong, and write and print the evidence, also after Ctrl-C. Raises Mistake."""
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.triage import report, run
@@ -127,7 +127,7 @@ def _refuse(kind: str, given: Mapping[str, Any], *options_: str) -> None:
 
 
 def _case_script(case: str, backend: Capabilities, out: Path) -> Path:
-    """Write a program that does what the case does. Return its path."""
+    """Write the script of a case. Return its path."""
     from conformance.commands.case_script import case_script
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
