@@ -1,1 +1,1 @@
-"""Bisection: finds the torch version or the commit of a backend that first shows a failure."""
+"""Bisection: the search for the torch version or the backend's commit that first shows a failure."""

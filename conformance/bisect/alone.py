@@ -1,4 +1,4 @@
-"""One search at a time in a cache: a second one would delete environments that the first still uses."""
+"""The lock of a cache. Without it, a second search would delete environments that the first still uses."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ NIGHTS = 30  # the number of closed runs of each lane to read
 
 
 def recorded(results: Path, cases: Sequence[str], backend: str, environment: str = "") -> tuple[list[Run], list[str]]:
-    """Return a backend's runs with the cells of these cases, the oldest first in each lane, and the errors of reading.
+    """Return a backend's runs with the cells of these cases, the oldest first in each lane, and the reading errors.
 
-    ``backend``: its name, or ``module:device``. ``environment``: only its lanes; "": all lanes. A lane without a closed
-    run gives its interrupted run.
+    ``backend``: its name, or ``module:device``. ``environment``: only its lanes; "": all lanes. For a lane without
+    a closed run, the interrupted run is returned.
     """
     found, left_out = [], []
     series = runs.by_series(results)
@@ -74,7 +74,7 @@ class Ends:
 
 
 def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point]) -> Ends:
-    """Return the outcomes of the points. ``found``: runs, the oldest first; a later run of a lane replaces earlier."""
+    """Return the outcomes of the points. ``found``: runs, the oldest first; a lane's latest outcome counts."""
     seen: dict[int, dict[tuple[str, str], bool]] = {}  # point -> (lane, case) -> whether it passed
     for run in found:
         at = _point(run.manifest, points)

@@ -26,7 +26,7 @@ class Unusable(Exception):
     """A point that cannot be installed or built. ``why`` is one line: the failed step and the tool's first error."""
 
     def __init__(self, step: str, output: str = "") -> None:
-        """``step``: what failed. ``output``: the errors that the tool printed."""
+        """``step``: the failed step. ``output``: the errors that the tool printed."""
         super().__init__("\n".join(filter(None, (step, output))))
         lines = [line.strip() for line in output.splitlines()]
         error = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
@@ -71,7 +71,7 @@ class Environments:
                 self._make_room(where)
                 self._install(point, where)
             facts = json.loads((where / READY).read_text(encoding="utf-8"))
-            if facts.get("packages") != list(self.packages):  # the suite or --with needs others than before
+            if facts.get("packages") != list(self.packages):  # the suite or --with needs other packages now
                 self._complete(where, facts["build"], facts.get("torch_by", []))
                 facts = json.loads((where / READY).read_text(encoding="utf-8"))
             self._touch(where)

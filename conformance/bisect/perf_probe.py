@@ -19,12 +19,12 @@ from conformance.results.store import StoreError
 
 
 class _Unknown(Exception):
-    """It cannot be known whether the call is slower. The message is for a person."""
+    """A comparison that is not possible. The message gives the reason, for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """A case that one process timed."""
+    """The times of a case in one process."""
 
     record: Record
     torch: str
@@ -32,7 +32,7 @@ class _Timed:
 
 @dataclass
 class PerfProbe:
-    """Times a case in processes at the good end and at a point in turn, until their interval decides."""
+    """A probe that times a case in processes, in turn at the good end and at a point, until the interval decides."""
 
     processes: Processes
     backend: str
@@ -40,7 +40,7 @@ class PerfProbe:
     timeout: float  # seconds of a process
     variables: tuple[tuple[str, str], ...] = ()
     least: float = slowness.LEAST
-    seconds: float = 1.0  # that a process may time its calls
+    seconds: float = 1.0  # for which a process times the calls
     pairs: int = slowness.PAIRS
     most_pairs: int = slowness.MOST_PAIRS
     _spent: float = field(default=0.0, init=False)  # seconds of the processes of this run

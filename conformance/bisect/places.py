@@ -1,7 +1,7 @@
-"""Prepares a point for its test: an environment with torch, a worktree of the commit, the built backend.
+"""The preparation of a point for its test: an environment with torch, a worktree of the commit, the built backend.
 
-Everything is cached in one directory. Several threads prepare points. A point that cannot be installed or built is
-Unusable, never bad.
+Everything is cached in one directory. Several threads prepare points. A point that cannot be installed or built raises
+Unusable, and never counts as bad.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Place:
 
 @dataclass
 class Workshop:
-    """Prepares points, and deletes old environments."""
+    """The preparation of points, and the deletion of old environments."""
 
     cache: Path
     processes: Processes
@@ -130,9 +130,9 @@ class Workshop:
         return said.stdout.strip()
 
     def _now(self) -> str:
-        """Return a commit of the backend's working tree, on no branch, so that edits during the search do not matter.
+        """Return a commit of the backend's working tree, so that edits during the search do not matter.
 
-        It does not contain ignored files. Raises Unusable if the directory is not in the repository.
+        It is on no branch, and has no ignored files. Raises Unusable if the directory is not in the repository.
         """
         with self._locks["now"], tempfile.TemporaryDirectory() as scratch:
             if self._snapshot:
@@ -189,7 +189,7 @@ class Workshop:
 
 
 def _requirements() -> Sequence[str]:
-    """Return the suite's requirements. Those of the checkout may be newer than those of an editable installation."""
+    """Return the suite's requirements, in a checkout from its file, since an editable installation may be older."""
     file = PACKAGE.parent / "pyproject.toml"
     if file.is_file() and (project := Table.load(file).table("project")).take("name", str) == PLAN:
         return project.strings("dependencies")
@@ -211,7 +211,7 @@ def _installed(directory: Path, commit: str) -> str:
 
 
 def _ccache(around: Path) -> dict[str, str]:
-    """Return settings with which ccache finds files of other commits: paths are relative to ``around``."""
+    """Return variables with which ccache reuses the objects of other commits: paths are relative to ``around``."""
     if not shutil.which("ccache") or "CMAKE_CXX_COMPILER_LAUNCHER" in os.environ:
         return {}
     return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(around), "CCACHE_NOHASHDIR": "1"}

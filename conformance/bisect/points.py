@@ -75,9 +75,9 @@ def commit(repository: Path, name: str) -> str:
 
 
 def crossed(torches: Sequence[Point], commits: Sequence[Point], torch_first: bool) -> list[Point]:
-    """Return a path through both histories: first all of one with the oldest of the other, then the reverse.
+    """Return a path through both histories: first along one, with the oldest point of the other, then along the other.
 
-    Its first bad point is the culprit in one of the two histories.
+    The second part has the newest point of the first history. The first bad point shows the culprit in one of the two.
     """
     if torch_first:
         steps = [(t, commits[0]) for t in torches] + [(torches[-1], c) for c in commits[1:]]

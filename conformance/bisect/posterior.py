@@ -1,7 +1,7 @@
 """The posterior probability of each point to be the first bad one, given the runs at each point.
 
-A bad point fails in a run with the failure's rate p, the same at every bad point and unknown; a good one only by chance
-(``CHANCE``). Before any run, p is 1 with probability ``spike``, else Beta(a, b) distributed.
+A bad point fails in a run with the failure's rate p, which is unknown, and the same at every bad point. A good point
+fails only by chance (``CHANCE``). Before any run, p is 1 with probability ``spike``, else Beta(a, b) distributed.
 F failures and S passes at bad points then have the evidence, p integrated out (the Beta-binomial marginal),
 
     e(F, S) = spike·[S = 0] + (1 - spike) · B(a + F, b + S) / B(a, b)
@@ -10,8 +10,8 @@ and the posterior of "c is the first bad point", equal for all c before any run,
 
     e(F≥c, S≥c) · CHANCE^F<c · (1 - CHANCE)^S<c
 
-where F≥c counts the failures at points from c on. What a run at point i would tell is the mutual information of its
-answer and c, in bits; its answer is "fails" with probability e(F≥c + 1, S≥c) / e(F≥c, S≥c) if c ≤ i, else ``CHANCE``.
+where F≥c counts the failures at points from c on. The information of a run at point i is the mutual information of its
+answer and c, in bits. The answer is "fails" with probability e(F≥c + 1, S≥c) / e(F≥c, S≥c) if c ≤ i, else ``CHANCE``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cache
 from itertools import accumulate
 from math import exp, lgamma, log, log2
 
-CHANCE = 1e-3  # that a good point shows the same failure
+CHANCE = 1e-3  # probability that a good point shows the same failure
 _LEAST = 1e-300
 
 

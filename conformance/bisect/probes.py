@@ -22,10 +22,10 @@ class Probe(Protocol):
     """A case or a script that runs at each point."""
 
     def run(self, place: Place, case: str) -> ProbeOutcome:
-        """Run it once. Raises Stopped."""
+        """Run the case or the script once. Raises Stopped."""
 
     def command(self, case: str) -> str:
-        """Return the command that runs it once in an installed environment."""
+        """Return the command that runs the case or the script once in an installed environment."""
 
     def minimal(self, place: Place, case: str) -> str:
         """Return a standalone script of the failure, "" if there is none."""

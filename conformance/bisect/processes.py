@@ -45,7 +45,7 @@ class Ended:
 
 
 class Processes:
-    """Runs commands, and can kill all of them. Thread-safe."""
+    """The running commands, which can all be killed. Thread-safe."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
@@ -97,15 +97,15 @@ def _started(command: Sequence[str] | str, cwd: Path | None, variables: Mapping[
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
     except FileNotFoundError as e:
-        if e.filename != command[0]:  # the directory
+        if e.filename != command[0]:  # the working directory is missing
             raise
         raise FileNotFoundError(f"{command[0]}: no such program; the search needs it, so install it") from e
 
 
 def _end(commands: Sequence[subprocess.Popen[str]]) -> None:
-    """Terminate commands; kill those that do not end. Build tools start compilers in groups of their own.
+    """Terminate commands, and kill those that do not end. Build tools start compilers in groups of their own.
 
-    A killed ``git worktree add`` would leave a repository in which ``git worktree list`` fails.
+    SIGTERM comes first: a killed ``git worktree add`` leaves a repository in which ``git worktree list`` fails.
     """
     leaders = {command.pid for command in commands}
     _signal(leaders, signal.SIGTERM, again=False, seconds=_PATIENCE_S)
@@ -113,7 +113,7 @@ def _end(commands: Sequence[subprocess.Popen[str]]) -> None:
 
 
 def _signal(leaders: Collection[int], number: signal.Signals, *, again: bool, seconds: float) -> None:
-    """Send a signal to all processes of the sessions and wait for their end. ``again``: to those still there, too."""
+    """Send a signal to all processes of the sessions, and wait for their end. ``again``: send it repeatedly."""
     for leader in leaders:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(leader, number)

@@ -44,7 +44,7 @@ class Question:
     skip: tuple[int, ...] = ()
     command: str = ""  # the user's command
     perf: bool = False  # the cases are those of `conformance perf`, and a point fails if they are slower there
-    least: float = 0.0  # with ``perf``: the least change of the time, as a part of it
+    least: float = 0.0  # with ``perf``: the least change that counts, as a fraction of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class PointRecord:
     build: str = ""
     made_by: tuple[str, ...] = ()
     seconds: float = 0.0
-    unusable: str = ""  # why it cannot be tested, with the errors of the tool that failed
-    why: str = ""  # the same on one line
+    unusable: str = ""  # the reason why it cannot be tested, with the tool's errors
+    why: str = ""  # the reason on one line
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Record:
     seconds: float = 0.0  # of all sessions
 
     def signature(self, case: str) -> Signature | None:
-        """Return the signature of the failure: that of the first failure at the bad end."""
+        """Return the signature of the first failure at the bad end, None if there is none yet."""
         found = (r for r in self.runs if r.case == case and r.point == self.question.bad)
         return next((r.signature for r in found if not r.passed and r.judged), None)
 
@@ -110,7 +110,7 @@ def shortened(output: str) -> str:
 
 
 def load(file: Path) -> Record:
-    """Inverse of :meth:`Record.save`. Raises RecordError."""
+    """Return the record that :meth:`Record.save` wrote. Raises RecordError."""
     kept = _read(file)
     if kept.pop("format", None) != _FORMAT:
         raise RecordError(f"{file}: is not the record of a search")

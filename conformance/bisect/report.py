@@ -27,7 +27,7 @@ def as_json(record: Record) -> str:
 
 
 def facts(record: Record) -> dict[str, Any]:
-    """Return the facts of the search as JSON has them, for the report's page."""
+    """Return the JSON-able facts of the search, also for the page of the report."""
     q = record.question
     results = found(record)
     return {

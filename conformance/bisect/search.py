@@ -72,7 +72,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Run the case once more at this point."""
+    """The request to run the case once more at this point."""
 
     point: int
     stage: Stage

@@ -1,4 +1,4 @@
-"""Runs a search: prepares the points, runs the cases, stores every answer, and prepares the next points meanwhile."""
+"""The session of a search: it prepares points in the background, runs the cases, and stores every answer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _along(record: Record, point: int) -> int:
 
 @dataclass
 class Session:
-    """Continues a record until every case has its result."""
+    """The continuation of a record until every case has a result."""
 
     record: Record
     probe: Probe
@@ -85,7 +85,7 @@ class Session:
                 self.record.save(self.file)
         finally:
             self.record.seconds = before + time.monotonic() - started
-            with undisturbed():  # else an impatient user's second Ctrl-C leaves worktrees behind
+            with undisturbed():  # a second Ctrl-C must not leave worktrees behind
                 self.record.save(self.file)
                 self.workshop.processes.stop()
                 pool.shutdown(wait=True, cancel_futures=True)

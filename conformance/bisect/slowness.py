@@ -1,4 +1,4 @@
-"""Whether a call is slower at a point than at the good end: a pure function of the times of both. No torch."""
+"""The decision whether a call is slower at a point than at the good end. Pure, and without torch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from conformance.perf.model import Key, Round, Size
 from conformance.vocabulary import Word
 
 PAIRS = 5  # of processes: one at the good end and one at the point
-MOST_PAIRS = 20  # until it counts as not known whether the call is slower
+MOST_PAIRS = 20  # pairs after which an undecided answer is CANNOT_TELL
 LEAST = 0.1
 
 _CASE = re.compile(r"(?P<overload>[\w.]+)\[(?P<dtype>\w+)-(?P<size>\w+)\]")
 
 
 class Pace(Word):
-    """How the time of a call at a point relates to its time at the good end."""
+    """The relation of a call's time at a point to its time at the good end."""
 
     SLOW = "slow", "the whole interval of the ratio lies above 1 + the least change"
     NOT_SLOW = "not slow", "the whole interval lies below 1 + the least change"
@@ -28,7 +28,7 @@ class Pace(Word):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The pace of a call, and the interval of its time over that at the good end."""
+    """The pace of a call, and the interval of the ratio of its time to its time at the good end."""
 
     pace: Pace
     interval: Interval
@@ -37,8 +37,8 @@ class Judged:
 def judge(good: Sequence[Round], here: Sequence[Round], least: float, *, same_torch: bool) -> Judged:
     """Return the pace of a call from a round of each process at the good end and at a point.
 
-    With the same torch on both sides the ratio to CPU is compared, in which a busy machine cancels. Between versions of
-    torch CPU's own time may change, so that the device's times are compared.
+    With the same torch on both sides, ratios to CPU's time are compared, in which the load of the machine cancels out.
+    Between two versions of torch, CPU's own time may change, so the device's times are compared.
     """
     found = interval.of_ratio(_times(good, same_torch), _times(here, same_torch))
     if found.low > 1 + least:
@@ -51,7 +51,7 @@ def _times(rounds: Sequence[Round], by_cpu: bool) -> list[Sequence[float]]:
 
 
 def parse(case: str) -> tuple[str, str, str] | None:
-    """Return the overload, dtype and size of a case as ``perf diff`` prints it, None if it is not one."""
+    """Return the overload, dtype and size of a case as ``perf diff`` prints it, None for another text."""
     found = _CASE.fullmatch(case)
     return (found["overload"], found["dtype"], found["size"]) if found else None
 

@@ -22,7 +22,7 @@ def plan(searches: Mapping[str, Search], prepared: Collection[int] = (), setup: 
     """Return the next step, None if every search has its result.
 
     First the ends are verified; cases with the same end share a step. Then the step is the point with the most
-    information about all cases per cost, with each case about which it gives information.
+    information about all cases per cost, and it runs the cases about which the point gives information.
     """
     asks = {case: step for case, s in searches.items() if isinstance(step := s.next(), Ask)}
     if not asks:

@@ -1,4 +1,4 @@
-"""Checks out commits, each into the first free directory, so that different commits have the same paths.
+"""Checkouts of commits, each in the first free directory, so that different commits have the same paths.
 
 ccache needs equal paths, because sources contain their own paths, and unity builds contain absolute paths.
 """
@@ -23,7 +23,7 @@ class CheckoutError(Exception):
     """A commit that cannot be checked out."""
 
     def __init__(self, step: str, output: str) -> None:
-        """``step``: what failed. ``output``: the last lines that git printed."""
+        """``step``: the failed step. ``output``: the last lines that git printed."""
         super().__init__(f"{step}\n{output}")
         self.step, self.output = step, output
 
