@@ -1,4 +1,4 @@
-"""Failing cells put together as people think of them: an overload that fails in one way, in whatever dtype and lane."""
+"""Families of failing cells: the cells of one overload that fail in the same way, in any dtype, layout and lane."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from conformance.results.causes import Cause
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """One cell that fails in one lane, and is not expected to."""
+    """One cell that fails unexpectedly in one lane."""
 
     lane: str
     backend: str
     seen: Observation
-    flaky: str = ""  # why it counts as flaky
-    cause: Cause | None = None  # what explains it among the failures of its lane
+    flaky: str = ""  # the reason why it counts as flaky, if it does
+    cause: Cause | None = None  # the cause in its lane that explains it
 
     @property
     def overload(self) -> str:
@@ -30,17 +30,17 @@ class Failing:
 
     @property
     def case(self) -> str:
-        """The first that fails, or ""."""
+        """The first failing case, "" if there is none."""
         return self.seen.failures[0].case if self.seen.failures else ""
 
     @property
     def family(self) -> str:
-        """E.g. ``masked_fill_.Scalar: fail (value)``; an issue's title, and what it is known by from night to night."""
+        """The family's name, e.g. ``masked_fill_.Scalar: fail (value)``. Later nights find its issue by this name."""
         return f"{self.overload}: {self.seen.kind}"
 
 
 def by_family(failing: Iterable[Failing]) -> dict[str, list[Failing]]:
-    """The cells of each family, in order of lane and cell; the families by name."""
+    """Return the cells of each family, sorted by lane and cell. The families are sorted by name."""
     found: dict[str, list[Failing]] = defaultdict(list)
     for one in failing:
         found[one.family].append(one)
@@ -48,15 +48,15 @@ def by_family(failing: Iterable[Failing]) -> dict[str, list[Failing]]:
 
 
 def kernel(family: Iterable[Failing]) -> str:
-    """Return the kernel that explains most cells of a family; "" where no cause is known."""
+    """Return the kernel that explains most cells of a family, "" if no cause is known."""
     counts = Counter(f.cause.kernel for f in family if f.cause)
     return min(counts, key=lambda name: (-counts[name], name), default="")
 
 
 def largest(failing: Iterable[Failing]) -> dict[str, tuple[Failing, Cause]]:
-    """Return the cause that explains most, over all lanes, for each kernel that explains some of these cells.
+    """Return the cause with most cells, in any lane, for each kernel that explains some of these cells.
 
-    With each, a cell of its lane.
+    With each cause comes one of these cells, from its lane. The largest causes come first.
     """
     found: dict[str, tuple[Failing, Cause]] = {}
     for one in failing:

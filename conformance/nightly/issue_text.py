@@ -20,23 +20,23 @@ _LONGEST = 4000  # characters of a failure
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What fails in a night, by family, and the culprits that searches found, by case."""
+    """The failing cells of a night by family, and the culprits that searches found by case."""
 
     name: str
     families: Mapping[str, Sequence[Failing]]
     culprits: Mapping[str, str]
 
     def cells(self, group: Iterable[str]) -> list[Failing]:
-        """The failing cells of some families."""
+        """Return the failing cells of these families."""
         return [f for name in sorted(group) for f in self.families[name]]
 
     def lanes(self, group: Iterable[str]) -> set[str]:
-        """The lanes in which some families fail."""
+        """Return the lanes in which these families fail."""
         return {f.lane for f in self.cells(group)}
 
 
 def title(group: Collection[str], night: Night) -> str:
-    """Return the one kernel that explains several families, or else the family with most cells."""
+    """Return the title: the kernel, if one kernel explains several families, else the family with most cells."""
     first = max(sorted(group), key=lambda name: len(night.families[name]))
     kernels = {kernel(night.families[name]) for name in group}
     (only,) = kernels if len(kernels) == 1 else {""}
@@ -46,7 +46,7 @@ def title(group: Collection[str], night: Night) -> str:
 
 
 def body(group: Collection[str], night: Night, lanes: Collection[str]) -> str:
-    """Return the body of an issue of some families; ``lanes``: those that it speaks of."""
+    """Return the body of an issue of some families; ``lanes``: the lanes to store in its mark."""
     cells = night.cells(group)
     culprits = sorted({c for name in group if (c := culprit_of(night.families[name], night.culprits))})
     causes = largest(cells)
@@ -60,12 +60,12 @@ def body(group: Collection[str], night: Night, lanes: Collection[str]) -> str:
 
 
 def culprit_of(cells: Iterable[Failing], culprits: Mapping[str, str]) -> str:
-    """Return what a search found for one of the cells; "" where none was made."""
+    """Return the culprit that a search found for one of the cells, "" if there is none."""
     return next((culprits[f.case] for f in cells if f.case in culprits), "")
 
 
 def _cause(cause: Cause, lane: str) -> Iterator[str]:
-    """What a kernel explains in the lane where it explains most."""
+    """Yield the lines about a cause in ``lane``, the lane where its kernel explains most cells."""
     overloads = plain(some(cause.overloads))
     yield f"Cause: {code(cause.kernel)} explains {causes_text.explained(cause)} in {plain(lane)}: {overloads}."
     for contrast in cause.contrasts:
@@ -80,7 +80,7 @@ def _families(group: Collection[str], night: Night) -> Iterator[str]:
 
 
 def _example(cells: Sequence[Failing], largest: tuple[Failing, Cause] | None) -> Iterator[str]:
-    """The failure of the first cause's example, or else the first one, and the commands for it."""
+    """Yield the failure of the largest cause's example, else the first failure, and its commands."""
     first = next((f for f in cells if f.case), cells[0])
     if largest:
         at, cause = largest

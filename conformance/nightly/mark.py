@@ -1,4 +1,4 @@
-"""The hidden comment in the body of an issue: a JSON record, since the tracker stores no other data of ours."""
+"""The hidden comment in the body of an issue: a JSON record, since the tracker has no other place for our data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Mark:
     """The record of an issue for the following nights."""
 
     families: frozenset[str] = frozenset()
-    lanes: frozenset[str] = frozenset()  # those in which the families fail
-    content: str = ""  # a digest of the body's text, without what differs each night
+    lanes: frozenset[str] = frozenset()  # in which the families fail
+    content: str = ""  # a digest of the body, without the line that differs each night
 
     def comment(self) -> str:
-        """Return the record as one line of HTML that is not shown."""
+        """Return the record as one line with an HTML comment."""
         record = {"families": sorted(self.families), "lanes": sorted(self.lanes), "content": self.content}
         # "--" would end the comment. Outside of strings JSON has none.
         return _BEGIN + json.dumps(record).replace("--", "-\\u002d") + _END

@@ -2,7 +2,7 @@
 
 An issue stands for one culprit: all families whose search names the same step. If no search does, it stands for one
 cause: all families that one kernel explains. A hidden comment in its body (:mod:`conformance.nightly.mark`) names its
-families, by which a later night finds it, whatever explains them then.
+families. A later night finds the issue by these families, even if their culprit or cause is another then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conformance.nightly.issue_text import Night, culprit_of
 from conformance.nightly.mark import Mark
 from conformance.support.markup import plain
 
-MOST_NEW = 10  # issues of one night; more families than these become one issue
+MOST_NEW = 10  # new issues of one night; if there were more, all new families become one issue
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def plan(
 
 
 def _stands_for(family: str, cells: Sequence[Failing], culprits: Mapping[str, str]) -> tuple[str, str]:
-    """What an issue of a family stands for: its culprit, or else its cause, or else the family itself."""
+    """Return the subject of a family's issue: its culprit, else its cause, else the family itself."""
     if culprit := culprit_of(cells, culprits):
         return "culprit", culprit
     cause = kernel(cells)

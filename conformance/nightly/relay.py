@@ -78,7 +78,7 @@ def outputs(given: dict[str, str]) -> str:
 
 
 def _tests(failing: Sequence[Failing]) -> list[dict[str, Any]]:
-    """Return the largest families, as many as the limits allow."""
+    """Return a test for each of the largest families, as many as the limits allow."""
     largest = sorted(by_family(failing).items(), key=lambda item: (-len(item[1]), item[0]))
     found, room = [], DETAIL
     for name, cells in largest[:MOST_TESTS]:

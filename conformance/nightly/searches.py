@@ -1,4 +1,4 @@
-"""The bisections of a night: one case of each cause of new failures, between the two commits. Pure."""
+"""The bisections of a night: one case of each family of new failures, between the two commits. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def search(old: Manifest, new: Manifest, failing: Iterable[Failing], most: int) 
 
 
 def _cases(failing: Iterable[Failing]) -> tuple[str, ...]:
-    """A case of each family: one of each cause, then a second of each, so that a few searches ask about many causes."""
+    """Return a case of each family that is not flaky: one of each cause, then a second of each cause, and so on.
+
+    So the first cases are about many causes.
+    """
     taken: Counter[str] = Counter()
     ranked: list[tuple[int, str]] = []
     for name, cells in by_family(failing).items():

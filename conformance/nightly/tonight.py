@@ -17,7 +17,7 @@ from conformance.results.store import Closed, StoreError, runs, views
 from conformance.results.store.manifest import began
 from conformance.vocabulary import CellId, Status
 
-NIGHT = timedelta(hours=20)  # a run that began earlier than this before the newest one belongs to another night
+NIGHT = timedelta(hours=20)  # a run that began so long before the newest run belongs to another night
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Lane:
     """A lane of tonight."""
 
     run: Closed
-    before: Closed | None  # the previous run with all cells of this one, if this one is complete
+    before: Closed | None  # the previous run with all cells of ``run``, if ``run`` is complete
     failing: tuple[Failing, ...]  # unexpected failures
     new: frozenset[str]  # the cells that newly fail
     changes: tuple[Difference, ...]  # since the previous run
@@ -74,7 +74,7 @@ def _lane(results: Path, run: Closed, names: Sequence[str], expected: Path | Non
 
 
 def _passing(run: Closed, failing: Sequence[Observation]) -> Iterator[PassingCell]:
-    """The cells that agree with CPU, read only where some cell fails."""
+    """Return the passing cells. They are read only if a cell fails."""
     rows = views.rows(run) if failing else []
     return (PassingCell(CellId(*row[:4]), row.route) for row in rows if row.status == Status.PASS)
 

@@ -1,7 +1,7 @@
-"""Why a night failed, for PyTorch's CI relay: the object of its callback action's input ``triage-verdict``. Pure.
+"""The verdict on a failed night for PyTorch's CI relay: the input ``triage-verdict`` of its callback action. Pure.
 
 Schema version 1 of ``.github/actions/cross-repo-ci-relay-callback`` in github.com/pytorch/test-infra. The verdict is
-derived from what the night measured: bisections, repetitions in fresh processes, and the runs of the night before.
+derived from the night's bisections, from repetitions in fresh processes, and from the runs of the night before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXCERPT = 512  # bytes; the whole object may have 16 KB
 
 
 class Category(Word):
-    """What the relay calls the origin of a failure. The first that holds for some cell is the night's."""
+    """The origin of a failure, in the relay's words. A night has the first category that one of its cells has."""
 
     UPSTREAM = "upstream", "torch changed, and the backend did not"
     BACKEND = "backend", "the backend changed, or the cell failed with the torch of the night before"
@@ -87,7 +87,7 @@ def verdict(lanes: Sequence[Evidence], culprits: Mapping[str, Culprit], version:
 
 
 def category(failing: Failing, lane: Evidence, culprits: Mapping[str, Culprit]) -> Category:
-    """Return why one cell fails, as far as this is known."""
+    """Return the category of one failing cell."""
     found = culprit_of(failing, lane.failing, culprits)
     if failing.seen.status is Status.ERROR:
         return Category.INFRA
@@ -100,7 +100,7 @@ def category(failing: Failing, lane: Evidence, culprits: Mapping[str, Culprit]) 
 
 
 def culprit_of(failing: Failing, others: Sequence[Failing], culprits: Mapping[str, Culprit]) -> Culprit | None:
-    """Return the culprit of a cell, or that of another cell of its family: a search asks for one case of each."""
+    """Return the culprit of a cell, else of another cell of its family, since a search runs one case of each family."""
     cases = [failing.case, *(f.case for f in others if f.family == failing.family)]
     return next((culprits[case] for case in cases if case in culprits), None)
 
