@@ -1,1 +1,1 @@
-"""The report that people look at: a static site that opens from a file, and the same as text in a terminal."""
+"""The report for people: a static site that opens from a file, and the same results as text for a terminal."""

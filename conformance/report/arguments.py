@@ -10,12 +10,15 @@ from conformance import layouts
 from conformance.records import Mismatch, PlacedArgument
 from conformance.vocabulary import Fact
 
-# What a layout is shown on where the shapes are not known.
+# The shapes that show a layout if the shapes of the arguments are not known.
 _EXAMPLES = ((3, 4), (2, 3, 2, 2), (4,))
 
 
 def drawn(argument: PlacedArgument, mismatches: Iterable[Mismatch]) -> dict[str, Any]:
-    """A tensor's figures and ``wrong``, the positions in its storage of the first elements found wrong; or a text."""
+    """Return the data that the page draws an argument from.
+
+    For a tensor, ``wrong`` has the first wrong element of each mismatch, as a position in its storage.
+    """
     if not argument.is_tensor:
         return {"name": argument.name, "text": argument.text}
     own = (m.facts for m in mismatches if m.subject == argument.name)
@@ -24,7 +27,7 @@ def drawn(argument: PlacedArgument, mismatches: Iterable[Mismatch]) -> dict[str,
 
 
 def _position(tensor: PlacedArgument, facts: Mapping[str, Any]) -> int | None:
-    """Where in the tensor's storage, in elements, the first wrong element or byte is; None where facts do not say."""
+    """Return the first wrong element or byte as an element of the storage, None if the facts do not name it."""
     if facts.get("kind") == Fact.ELEMENTS and len(facts["index"]) == len(tensor.stride):
         return int(tensor.offset + sum(i * s for i, s in zip(facts["index"], tensor.stride, strict=True)))
     if facts.get("kind") == Fact.BYTES and facts["of"]:
@@ -33,7 +36,7 @@ def _position(tensor: PlacedArgument, facts: Mapping[str, Any]) -> int | None:
 
 
 def example(layout: str) -> dict[str, Any] | None:
-    """A tensor in this layout, for a case whose arguments are not known."""
+    """Return a tensor in this layout, for a case whose arguments are not known, None if the layout places no tensor."""
     if layout not in layouts.PLACERS:
         return None
     p = next((p for shape in _EXAMPLES if (p := layouts.place(layout, shape))), None)

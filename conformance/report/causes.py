@@ -17,9 +17,9 @@ from conformance.vocabulary import CellId, Status
 
 
 def of_lane(lane: LaneData, rows: Iterable[Row], table: Table) -> dict[str, Any]:
-    """Return what is shown of each cause of the failures that no rule expects, those that explain most first.
+    """Return the causes of the failures that no rule expects, those that explain most first, and a summary text.
 
-    And what there is to mend, as a text. ``rows``: those of the lane.
+    ``rows``: the rows of the lane.
     """
     failing = [o for o in lane.failing if not failures.is_known(o, lane)]
     found = causes.of_failures(failing, _passing(rows)) if failing else []

@@ -1,6 +1,6 @@
-"""The cells of all lanes as columns: each text once, and a character a cell for dtype, layout, and status and route.
+"""The cells of all lanes as columns: each text once, and per cell a character for dtype, layout, status with route.
 
-A character stands for the number that its code is above that of ``0``: strings are what a browser reads fastest.
+A character stands for a number: its code minus the code of ``0``. A browser reads strings fastest.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from conformance.vocabulary import DTYPES, CellId, Route, Status
 STATUSES = tuple(s.value for s in Status)
 Key = tuple[str, str, str, str]  # family, overload, dtype, layout
 _FIRST = ord("0")
-_MOST = 0xA000  # codes above come near those that are no characters
+_MOST = 0xA000  # keeps the codes below the surrogates, which are no characters
 _OTHER = "(more reasons than a report keeps apart)"
 
 
 class Words:
-    """Texts by number, in the order they came."""
+    """Texts with numbers, in the order of their first use."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self.texts = list(known)
@@ -44,7 +44,7 @@ class Table:
     index: Mapping[Key, int]
 
     def of(self, cell: CellId) -> int | None:
-        """The cell's number; None where no lane has it."""
+        """Return the cell's number, None if no lane has the cell."""
         return self.index.get(cell.fields())
 
     def reference(self, cell: CellId) -> int | str:
@@ -54,7 +54,7 @@ class Table:
 
 
 def table(lanes: Iterable[Iterable[Key]]) -> Table:
-    """All cells that any of the lanes has."""
+    """Return the table of the cells of all lanes."""
     dtypes, layouts = Words(DTYPES), Words(LAYOUTS)
     everything: set[Key] = set()
     for of_lane in lanes:
@@ -76,7 +76,10 @@ def table(lanes: Iterable[Iterable[Key]]) -> Table:
 
 
 def lane(rows: Iterable[Row], found: Table) -> dict[str, Any]:
-    """What a lane says of the table's cells: 0 for one that it has not, else 1 + status x routes + route; reasons."""
+    """Return a lane's columns for the cells of the table: codes and reasons.
+
+    The code of a cell is 0 if the lane does not have the cell, else 1 + status x number of routes + route.
+    """
     routes, reasons = Words([*(r.value for r in Route), ""]), Words([""])
     codes, why = [0] * len(found.index), [0] * len(found.index)
     numbered = [(found.index[row[:4]], row) for row in rows]
@@ -94,10 +97,10 @@ def lane(rows: Iterable[Row], found: Table) -> dict[str, Any]:
 
 
 def _gaps(numbers: Sequence[int]) -> list[int]:
-    """Ascending numbers as the distance of each from the one before: short to write."""
+    """Return ascending numbers as the distances between neighbours, which are short to write."""
     return [b - a for a, b in zip([0, *numbers], numbers)]
 
 
 def text(numbers: Iterable[int]) -> str:
-    """A character a number."""
+    """Return a string with a character for each number."""
     return "".join(map(chr, (_FIRST + n for n in numbers)))

@@ -1,4 +1,4 @@
-"""Which run of a lane a report shows, which before it are its history; those that are not as they were closed."""
+"""The runs of a lane in a report: the shown run, the runs of its history, and the damaged runs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ class Choice:
     """Runs of one lane."""
 
     shown: Closed
-    history: Sequence[Closed]  # up to and with the one shown, the oldest first
-    before: Closed | None  # what the one shown is compared with
-    later: int  # runs after it, of a part of the cells
-    damaged: dict[str, str]  # what is wrong, by the run's name
+    history: Sequence[Closed]  # the oldest first; the shown run is the last
+    before: Closed | None  # the run that the shown run is compared with
+    later: int  # number of later runs, which have a part of the cells
+    damaged: dict[str, str]  # the error, by the run's name
 
     @property
     def misses_latest(self) -> bool:
-        """Whether a damaged run is later than the one shown, which may then be another than it ought to be."""
+        """Whether a damaged run is later than the shown run, and might have been shown otherwise."""
         return any(name > self.shown.name for name in self.damaged)
 
 
 def choose(results: Path, names: Sequence[str], most_runs: int) -> Choice:
-    """The latest run of every cell, be it cut off; without one, the latest. Raises StoreError where none is sound.
+    """Choose the latest run of all cells, even if it was interrupted, else the latest run, with its history.
 
-    ``names``: the runs of one series, the oldest first.
-
-    Rows are held against their hash for the runs that are chosen, ``most_runs`` at most: not for a year of them.
+    ``names``: the runs of one series, the oldest first. Only the rows of the runs in the history, at most
+    ``most_runs``, are compared with their hash. Raises StoreError if all runs are damaged.
     """
     opened, damaged = _opened(results, names)
     sound: set[str] = set()
@@ -50,12 +49,12 @@ def choose(results: Path, names: Sequence[str], most_runs: int) -> Choice:
 
 
 def _before(history: Sequence[Closed], shown: Closed) -> Closed | None:
-    """A run of every cell shown; for one that took a part of them, whichever came before."""
+    """Return the previous run that covers the shown run. If that has some cells only, return the run before it."""
     return next((run for run in reversed(history[:-1]) if run.covers(shown) or not shown.manifest.every_cell), None)
 
 
 def _opened(results: Path, names: Sequence[str]) -> tuple[list[Closed], dict[str, str]]:
-    """The runs whose manifests can be read, the oldest first; what is wrong with the others."""
+    """Return the runs whose manifests can be read, the oldest first, and the errors of the others by name."""
     opened, damaged = [], {}
     for name in names:
         try:
@@ -66,7 +65,7 @@ def _opened(results: Path, names: Sequence[str]) -> tuple[list[Closed], dict[str
 
 
 def _wrong(run: Closed) -> str:
-    """What is wrong with a run's rows; empty where they are what was closed."""
+    """Return the error if the rows of a run differ from their hash, else ""."""
     try:
         run.check()
     except StoreError as e:

@@ -1,4 +1,4 @@
-"""The failing cells of a lane: columns for the list of all, and what the page of each shows, in pieces."""
+"""The failing cells of a lane: columns for the list of all, and the contents of their pages, in pieces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ Piece = dict[int, dict[str, Any]]
 
 
 def columns(lane: LaneData, table: Table) -> dict[str, Any]:
-    """Of each failing cell: its number, kind, whether a rule expects it (rule's number from 1, or 0), an excerpt."""
+    """Return columns with the number, the kind, the rule and the excerpt of each failing cell.
+
+    The rule is the number, from 1, of the known failure that expects the cell to fail, or 0.
+    """
     kinds = Words()
     made: dict[str, Any] = {"cell": [], "kind": [], "rule": [], "excerpt": []}
     numbers: dict[int, int] = {}
@@ -44,19 +47,19 @@ def _rule(observation: Observation, lane: LaneData, numbers: dict[int, int]) -> 
 
 
 def is_known(observation: Observation, lane: LaneData) -> bool:
-    """Whether a rule of the known failures expects this one."""
+    """Return whether a rule of the known failures expects this failure."""
     if not lane.known:
         return False
     return expectations.judge(observation, lane.known, lane.name).verdict is expectations.Verdict.EXPECTED_FAILURE
 
 
 def excerpt(observation: Observation) -> str:
-    """What went wrong first, on one line."""
+    """Return the first finding on one line, shortened."""
     return describe.excerpt(observation)[:_EXCERPT]
 
 
 def pieces(lane: LaneData, table: Table) -> list[Piece]:
-    """The pages' content by the cell's number, :data:`PIECE` cells a piece, in the order of :func:`columns`."""
+    """Return the pages by the cell's number, :data:`PIECE` cells in each piece, in the order of :func:`columns`."""
     made = []
     for start in range(0, len(lane.failing), PIECE):
         some = lane.failing[start : start + PIECE]
@@ -66,7 +69,7 @@ def pieces(lane: LaneData, table: Table) -> list[Piece]:
 
 
 def page(observation: Observation, backend: str) -> dict[str, Any]:
-    """All that is known of a failing cell."""
+    """Return the content of a failing cell's page."""
     o = observation
     return {
         "cases": o.cases, "compared": o.compared, "signal": o.signal, "reason": o.reason,
@@ -89,7 +92,7 @@ def _failure(failure: CaseFailure, observation: Observation, backend: str) -> di
 
 
 def _facts(failure: CaseFailure) -> dict[str, Any]:
-    """The first finding's facts, or those of a death: the short ones, for the text has the others too."""
+    """Return the short facts of the first finding, else of the death. The text has the long facts as well."""
     facts = _of_death(failure.death) if failure.death else {}
     if failure.mismatches:
         facts = {name: v for name, v in failure.mismatches[0].facts.items() if name not in _IN_TEXT}
@@ -108,5 +111,5 @@ def _of_death(death: Death) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """A float as text: the page would show -0.0 and 1.0 as integers."""
+    """Return a float as text, since the page would show -0.0 and 1.0 as integers; return other values as they are."""
     return str(value) if isinstance(value, float) else value

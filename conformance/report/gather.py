@@ -1,4 +1,4 @@
-"""What a report is made of, read from the store and the files beside it; what cannot be read is said and left out."""
+"""The data of a report, read from the store and the files beside it. Unreadable data is left out, and listed."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ KILL_RATE = Path("kill-rate") / "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class LaneData:
-    """A lane: the run that is shown, and those before it."""
+    """A lane: the shown run, and its history."""
 
     run: Closed
     failing: Sequence[Observation]
-    summary: Mapping[str, Any]  # empty for a run that was cut off
-    known: Sequence[KnownFailure]  # of the known failures
-    runs: Sequence[Closed]  # up to and with the one shown, the oldest first
-    statuses: Mapping[CellId, Mapping[str, str]]  # of the cells that matter: status by run
-    before: Closed | None  # what it is compared with
+    summary: Mapping[str, Any]  # empty if the run was interrupted
+    known: Sequence[KnownFailure]  # the rules for this backend
+    runs: Sequence[Closed]  # the oldest first; the shown run is the last
+    statuses: Mapping[CellId, Mapping[str, str]]  # of the cells that ever failed or changed: status by run
+    before: Closed | None  # the run that the shown run is compared with
     changes: Sequence[Difference]
     flaky: Mapping[CellId, str]
-    later: int = 0  # runs after it that took a part of the cells only
+    later: int = 0  # number of later runs, which have a part of the cells
 
     def rows(self) -> list[Row]:
-        """Read every cell of the run. Those of all lanes together may need more memory than there is."""
+        """Read the rows of all cells of the run. The rows of all lanes may not fit into memory together."""
         return views.rows(self.run)
 
     @property
@@ -58,21 +58,21 @@ class LaneData:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All of it."""
+    """The data of a report."""
 
     lanes: Sequence[LaneData]
-    left_out: Sequence[str] = ()  # one line each: what could not be read, and why
+    left_out: Sequence[str] = ()  # unreadable data, each with the reason on one line
     kill_rate: Mapping[str, Any] = field(default_factory=dict)
     perf: Sequence[PerfRun] = ()  # the latest measured run of each lane
-    searches: Sequence[Mapping[str, Any]] = ()  # of bisect, as its result.json has them
-    broken: bool = False  # a lane, or a run later than the one shown, is among what was left out
+    searches: Sequence[Mapping[str, Any]] = ()  # the facts of bisect's searches, as in result.json
+    broken: bool = False  # a lane, or a run later than the shown run, was left out
 
 
 def gather(results: Path, expected: Path | None, searches: Iterable[Path], most_runs: int) -> Found:
-    """Read everything; ``most_runs``: how many runs of a lane the history goes back. ``expected``: the path of the
-    known failures, None for those of each run.
+    """Return the data of a report. Raises StoreError if no run can be shown.
 
-    Raises StoreError where there is no run to show at all.
+    ``expected``: the path of the known failures, None for those of each run. ``most_runs``: the largest number of runs
+    in the history of a lane.
     """
     _check(results)
     left_out: list[str] = []
@@ -96,7 +96,7 @@ def gather(results: Path, expected: Path | None, searches: Iterable[Path], most_
 
 
 def _place(lane: str) -> list[tuple[int, str]]:
-    """For an order of lanes in which 2.8 comes before 2.13."""
+    """Return a sort key of a lane that puts 2.8 before 2.13."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", lane)]
 
 
@@ -109,7 +109,7 @@ def _check(results: Path) -> None:
 
 
 def _lane(choice: Choice, expected: Path | None, left_out: list[str]) -> LaneData:
-    """All that is shown of a lane. Raises StoreError, or TomlError for the known failures."""
+    """Return the data of a lane. Raises StoreError, or TomlError for the known failures."""
     shown, history, before = choice.shown, choice.history, choice.before
     views.check(shown)
     changes = history_.changes(before, shown, history) if before else []
@@ -126,7 +126,7 @@ def _lane(choice: Choice, expected: Path | None, left_out: list[str]) -> LaneDat
 def _flaky(
     lane: Sequence[Closed], statuses: Mapping[CellId, Mapping[str, str]], failing: Iterable[Observation]
 ) -> dict[CellId, str]:
-    """The cells that waver between runs, and those whose process died in some of several tries of one run."""
+    """Return the flaky cells with reasons: they waver between runs, or die or fail in only some tries of one run."""
     died = {o.cell: "its process dies in some tries, not in all" for o in failing if _dies_at_times(o)}
     died |= {o.cell: "it fails in some fresh processes, not in all" for o in failing if _fails_at_times(o)}
     return died | history_.wavering(lane, statuses)
@@ -142,7 +142,7 @@ def _fails_at_times(observation: Observation) -> bool:
 
 
 def _summary(run: Closed, left_out: list[str]) -> Mapping[str, Any]:
-    """Empty for a run that was cut off, and for a summary that cannot be read, which is then said."""
+    """Return the summary, {} if the run was interrupted or the summary cannot be read, which is then listed."""
     try:
         return runs.summary(run)
     except StoreError as e:
@@ -152,7 +152,7 @@ def _summary(run: Closed, left_out: list[str]) -> Mapping[str, Any]:
 
 
 def _optional(file: Path, left_out: list[str]) -> Mapping[str, Any]:
-    """A JSON object; empty where there is no such file, or where it cannot be read, which is then said."""
+    """Return a summary of the kill-rate, {} if there is no file, or if it is not readable, which is then listed."""
     if not file.exists():
         return {}
     try:
@@ -167,7 +167,7 @@ def _optional(file: Path, left_out: list[str]) -> Mapping[str, Any]:
 
 
 def _perf(results: Path, left_out: list[str]) -> list[PerfRun]:
-    """Return the latest measured run of each lane; one that cannot be read is left out."""
+    """Return the latest readable measured run of each lane. Unreadable runs are listed."""
     latest: dict[str | None, PerfRun] = {}
     for name in reversed(perf_store.names(results)):
         if series_of(name) in latest:

@@ -52,7 +52,7 @@ def _others(verdicts: Sequence[tuple[Observation, Verdict]], more: int) -> Itera
 
 
 def command(kind: str, title: str, message: str) -> str:
-    """Return one workflow command. Text of a result can end neither the command nor its title."""
+    """Return one workflow command. The text of a result cannot end the command or its title."""
     cut = message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
     return f"::{kind} title={_data(title).replace(':', '%3A').replace(',', '%2C')}::{_data(cut)}"
 

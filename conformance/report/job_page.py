@@ -16,14 +16,14 @@ from conformance.support import markup
 from conformance.support.wording import some
 from conformance.vocabulary import Status
 
-SHOWN = 20  # overloads; a job's page holds a mebibyte
+SHOWN = 20  # causes, and overloads; a job's page may have 1 MiB
 _LONGEST = 300  # characters of a message's line
 
 
 def markdown(
     manifest: Manifest, result: dict[str, Any], observations: Iterable[Observation], known: Sequence[KnownFailure]
 ) -> str:
-    """The text of one run, ``result`` being its summary."""
+    """Return the text of one run. ``result``: its summary."""
     verdicts = [(o, judge(o, known, manifest.lane).verdict) for o in observations]
     wrong = [o for o, v in verdicts if v.is_failure or o.status is Status.NOT_REACHED]
     expected = sum(v is Verdict.EXPECTED_FAILURE for _, v in verdicts)
@@ -63,7 +63,7 @@ def _facts(manifest: Manifest, result: dict[str, Any]) -> str:
 
 
 def _causes(found: Sequence[Cause], backend: str) -> list[str]:
-    """The kernels that explain the failing cells, and the commands for the first one's example."""
+    """Return a table of the causes, and the commands for the example of the first cause."""
     if not found:
         return []
     lines = ["| cause | cells | overloads | what tells them | example |", "| --- | ---: | --- | --- | --- |"]

@@ -1,8 +1,8 @@
-"""A run as JUnit's XML: a test for each overload and dtype, and one for each cell that is not as it should be.
+"""Runs as JUnit XML: a test for each overload and dtype, and a test for each cell that is not fine.
 
-A quarter of a million cells make a file that no service takes, and all of them but a few say the same. So the cells of
-an overload in a dtype that ended as expected are one test, called by the dtype; every other cell is a test of its own,
-called as its item is.
+A cell is fine if it was reached, does not fail, and is not expected to fail. No service accepts a file with 250,000
+tests, of which nearly all say the same. So the fine cells of an overload in a dtype are one test, named by the dtype.
+Every other cell is a test of its own, named by dtype and layout. A test of a scenario has the name of the cell.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class _Test:
     overload: str
     name: str
     seconds: float
-    outcome: str = ""  # failure, error or skipped; "" for one that passed
+    outcome: str = ""  # failure, error or skipped; "" if it passed
     kind: str = ""
     first: str = ""  # on one line
-    message: str = ""  # all of it; "" for the one line alone
+    message: str = ""  # the whole message; "" if ``first`` is enough
 
     def lines(self, classname: str) -> list[str]:
         head = f'  <testcase classname="{xml(classname)}" name="{xml(self.name)}" time="{self.seconds:.3f}"'
@@ -45,7 +45,7 @@ class _Test:
 
 
 def junit(runs: Iterable[tuple[Manifest, Iterable[Observation], Sequence[KnownFailure]]]) -> str:
-    """The file of these runs, each with the rules of its expected failures."""
+    """Return the text of the file. ``runs``: each run's manifest, observations and known failures."""
     suites = [(manifest, _tests(observations, known, manifest)) for manifest, observations, known in runs]
     everything = [test for _, tests in suites for test in tests]
     return "\n".join([
@@ -95,7 +95,7 @@ def _tests(observations: Iterable[Observation], known: Sequence[KnownFailure], m
 
 
 def _together(overload: str, name: str, cells: Sequence[Observation]) -> _Test:
-    """The cells that ended as expected; skipped, if none of them could be compared."""
+    """Return the test of the fine cells. It is skipped if none of them passed."""
     seconds = sum(o.wall_ns for o in cells) / 1e9
     if any(o.status is Status.PASS for o in cells):
         return _Test(overload, name, seconds)
@@ -103,7 +103,7 @@ def _together(overload: str, name: str, cells: Sequence[Observation]) -> _Test:
 
 
 def _alone(o: Observation, judged: CellVerdict, backend: str) -> _Test:
-    """The test of one cell; of a failure all that is known, with the commands for ``backend`` where that is not ""."""
+    """Return the test of one cell. A failure has the whole message with commands for ``backend``, unless that is ""."""
     overload, name = o.cell.overload, o.cell.name if o.cell.is_scenario else f"{o.cell.dtype}-{o.cell.layout}"
     if judged.verdict is Verdict.EXPECTED_FAILURE:
         reason = judged.rule.reason if judged.rule else ""

@@ -1,4 +1,4 @@
-"""What was gathered -> the site's data: JSON-able, each part as the page loads it. Pure."""
+"""The site's data, made from the gathered data: JSON-able, in the parts that the page loads. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.results.store import Closed, views
 from conformance.results.store.manifest import began
 from conformance.vocabulary import CellId, Check, Route, Status
 
-# One letter a status, so that colour is never all that tells them apart; a space where a run has not the cell.
+# A letter for each status, so that statuses differ not only in color. A space means that the run lacks the cell.
 LETTERS = {
     Status.PASS: "P", Status.FAIL: "F", Status.ERROR: "E", Status.CRASH: "C", Status.TIMEOUT: "T",
     Status.UNSUPPORTED: "U", Status.NOT_REACHED: "N",
@@ -26,14 +26,14 @@ LETTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """``main`` is loaded first; of each lane its cells, then pieces of what the pages of its failing cells show."""
+    """The site's data: ``main``, which is loaded first, and for each lane the cells and the pages of failing cells."""
 
     main: dict[str, Any]
     lanes: Sequence[LaneData]
     table: Table
 
     def parts(self) -> Iterator[tuple[str, Any]]:
-        """Yield the name and the content of each other part, those of one lane after the other. Raises StoreError."""
+        """Yield the name and the content of each other part, lane by lane. Raises StoreError."""
         for n, lane in enumerate(self.lanes):
             yield f"lane-{n}", _lane(lane, self.table)
             for k, piece in enumerate(failures.pieces(lane, self.table)):
@@ -41,7 +41,7 @@ class Site:
 
 
 def site(found: Found, made: datetime) -> Site:
-    """Return the site of what was gathered. Raises StoreError."""
+    """Return the site of the gathered data. Raises StoreError."""
     table = cells.table(_cells(found.lanes))
     main = {
         "made": made.strftime("%Y-%m-%d %H:%M UTC"),
@@ -66,7 +66,7 @@ def site(found: Found, made: datetime) -> Site:
 
 
 def _cells(lanes: Sequence[LaneData]) -> Iterator[Iterable[cells.Key]]:
-    """Yield the cells of the lanes. Of finished runs whose manifests say that they have the same, one is read."""
+    """Yield the cells of the lanes. Of finished runs whose manifests name the same set of cells, only one is read."""
     read: set[str] = set()
     for lane in lanes:
         known = lane.run.manifest.cells if lane.run.ended else ""
@@ -76,7 +76,7 @@ def _cells(lanes: Sequence[LaneData]) -> Iterator[Iterable[cells.Key]]:
 
 
 def lane_facts(lane: LaneData) -> dict[str, Any]:
-    """A lane in the overview: what its run was, and what it came to."""
+    """Return the facts about a lane for the overview: its run, and the results."""
     m, told = lane.run.manifest, lane.summary
     known = sum(failures.is_known(o, lane) for o in lane.failing)
     return {
@@ -95,13 +95,13 @@ def lane_facts(lane: LaneData) -> dict[str, Any]:
 
 
 def account(lane: LaneData) -> str:
-    """Empty where every cell collected is in exactly one status; else what is wrong."""
+    """Return "" if each collected cell has exactly one status and the run has a summary, else the error."""
     facts = {"collected": lane.run.manifest.collected, "by_status": lane.run.by_status}
     return summary.imbalance(facts) or ("" if lane.summary else "the run was cut off before it was summed up")
 
 
 def changes(found: Sequence[Difference]) -> dict[str, int]:
-    """A count for each class of change, zeros left out."""
+    """Return the number of changes of each class, without zeros."""
     counts = Counter(d.change for d in found)
     return {str(change): counts[change] for change in Change if counts[change]}
 
@@ -119,7 +119,7 @@ def _lane(lane: LaneData, table: Table) -> dict[str, Any]:
 
 
 def _changed(lane: LaneData, table: Table) -> dict[str, Any]:
-    """Columns, a row a difference; a cell that is gone from all lanes has no number, but its name."""
+    """Return columns with a row for each difference. A cell that no lane has any more is named by its id."""
     words, order = Words(), list(Change)
     rows = [d for d in lane.changes if d.change is not Change.NOT_COMPARED]
     return {
@@ -133,7 +133,7 @@ def _changed(lane: LaneData, table: Table) -> dict[str, Any]:
 
 
 def _strip(lane: LaneData, cell: CellId) -> str:
-    """A letter for each of the lane's runs, the oldest first."""
+    """Return a letter for each run of the lane, the oldest first."""
     said: Mapping[str, str] = lane.statuses[cell]
     return "".join(LETTERS[Status(said[run.name])] if run.name in said else " " for run in lane.runs)
 

@@ -1,4 +1,4 @@
-"""What the first page says of all lanes: the cells that newly fail, and the overloads with most failing cells."""
+"""The first page's lists about all lanes: the cells that newly fail, and the overloads with most failing cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 10  # of each list
 
 
 def newly(lanes: Iterable[LaneData], table: Table) -> list[dict[str, Any]]:
-    """Return groups of cells that newly fail: those of an overload that change alike. The largest come first."""
+    """Return groups of cells that newly fail: of one overload, with the same change. The largest come first."""
     groups: dict[tuple[str, str, str, str], list[tuple[str, Difference]]] = defaultdict(list)
     for lane in lanes:
         for found in lane.changes:

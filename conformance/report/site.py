@@ -1,4 +1,4 @@
-"""The site as files: written beside and put in place whole; a directory that holds anything else is left alone."""
+"""The site as files, written to a scratch directory that then replaces an earlier report, and only a report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from conformance.report.model import Site
 from conformance.support.whole_directory import scratch_beside
 
-MARK = "report.json"  # says that a directory is a report, and lists its files
+MARK = "report.json"  # marks a directory as a report, and lists its files
 _FORMAT = "op-conformance report"
 _SCRIPTS = (
     "base", "data", "draw", "lists", "overview", "map", "cells", "cell", "causes", "bisect", "coverage", "kill_rate",
@@ -22,11 +22,11 @@ _ASSETS = ("index.html", "report.css", *(f"{name}.js" for name in _SCRIPTS))
 
 
 class SiteError(ValueError):
-    """The site cannot be written where it was wanted; the message is one line and names the place."""
+    """The site cannot be written to the directory. The message is one line, and names the directory."""
 
 
 def write(site: Site, directory: Path) -> Path:
-    """Write the site; a report that is there is replaced. Returns its page. Raises SiteError."""
+    """Write the site, in place of an earlier report. Return the path of its page. Raises SiteError."""
     check(directory)
     target = directory.resolve()
     try:
@@ -41,7 +41,7 @@ def write(site: Site, directory: Path) -> Path:
 
 
 def check(directory: Path) -> None:
-    """Raise SiteError unless a report can go there: nothing is there, or an empty directory, or just a report."""
+    """Raise SiteError unless the directory does not exist, is empty, or contains only a report."""
     if not directory.exists() and not directory.is_symlink():
         return
     if not directory.is_dir():
@@ -65,7 +65,7 @@ def files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def script(name: str, data: Any) -> bytes:
-    """A script that hands over data. No text in it can end the script, or be taken for anything but text."""
+    """Return a script that passes data to the page. Texts are escaped, so that they cannot end the script."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for character in "<\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -73,7 +73,7 @@ def script(name: str, data: Any) -> bytes:
 
 
 def _own(mark: Path) -> set[str]:
-    """The files that the report in a directory consists of; none where there is no report."""
+    """Return the files of the report that ``mark`` belongs to, none if there is no report."""
     try:
         told = json.loads(mark.read_text(encoding="utf-8"))
         return set(told["files"]) if told["format"] == _FORMAT else set()
@@ -89,7 +89,7 @@ def _put(directory: Path, name: str, data: bytes) -> str:
 
 
 def _swap(scratch: Path, target: Path) -> None:
-    """Put the new one in the place of the old one."""
+    """Replace the old report by the new one."""
     if not target.exists():
         scratch.rename(target)
         return

@@ -1,4 +1,4 @@
-"""What was gathered, as text for a terminal: lanes, what is new, what fails where, coverage, kill-rate, flaky cells."""
+"""The gathered data as text for a terminal: lanes, changes, failing cells, coverage, kill-rate, flaky cells."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from conformance.results.diff import Change
 from conformance.vocabulary import Status
 
 _SHOWN = 20
-_WIDE = 135  # columns that a lane's row needs with all that is known of it
+_WIDE = 135  # columns that a complete row of a lane needs
 _STYLES = {
     Status.PASS: "cyan", Status.FAIL: "bold red", Status.ERROR: "magenta", Status.CRASH: "bold magenta",
     Status.TIMEOUT: "yellow", Status.UNSUPPORTED: "dim", Status.NOT_REACHED: "dim",
 }  # fmt: skip
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, formats such as the change of direction, separators
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, formats such as a change of direction, separators
 
 
 def show(found: Found, console: Console) -> None:
-    """Print it. Nothing that results say is taken for markup, or reaches the terminal as a control character."""
+    """Print the report. Texts of the results are not taken for markup, and their control characters are escaped."""
     for part in (
         _lanes(found, console.width),
         _changes(found),
@@ -43,7 +43,7 @@ def show(found: Found, console: Console) -> None:
 
 
 def plain(text: object, style: str = "") -> Text:
-    """Text as it is, what cannot be seen written as an escape."""
+    """Return text without markup, in which invisible characters are escaped."""
     return Text("".join(c if _seen(c) else _escape(c) for c in str(text)), style)
 
 
@@ -65,12 +65,12 @@ def _table(title: str, *columns: str) -> Table:
             name, justify=justify, overflow="ellipsis" if short else "fold", no_wrap=short or justify == "right",
             ratio=1 if short else None,
         )  # fmt: skip
-        table.expand |= short  # what the others leave of the line
+        table.expand |= short  # the column gets the rest of the line
     return table
 
 
 def _lanes(found: Found, width: int) -> RenderableType:
-    """A row for each; where they are to fit a narrow terminal, without when a run began and what it took."""
+    """Return a row for each lane. In a narrow terminal, the start and the duration of the run are left out."""
     wide = width >= _WIDE
     shown = [s for s in Status if any(lane.run.by_status.get(s) for lane in found.lanes)]
     statuses = [f">{status}" for status in shown]
@@ -100,7 +100,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _changes(found: Found) -> RenderableType:
-    """Cells alike in one line, the gravest class first."""
+    """Return the changes. Cells of an overload with the same change share a row, and the gravest class comes first."""
     rows: dict[tuple[Change, str, str], list[tuple[str, str]]] = defaultdict(list)
     for lane in found.lanes:
         for d in lane.changes:
@@ -123,7 +123,7 @@ def _changes(found: Found) -> RenderableType:
 
 
 def _failing(found: Found) -> RenderableType:
-    """The overloads with most failing cells, with the first message of each."""
+    """Return the overloads with most failing cells, with the first message of each."""
     groups: dict[tuple[str, str], list[tuple[LaneData, str, str]]] = defaultdict(list)
     for lane in found.lanes:
         for o in lane.failing:
@@ -141,7 +141,7 @@ def _failing(found: Found) -> RenderableType:
 
 
 def _map(found: Found) -> RenderableType | None:
-    """Failing cells of each family and lane; families without one are left out."""
+    """Return the number of failing cells by family and lane. Families without failing cells are left out."""
     counts = [Counter(o.cell.family for o in lane.failing) for lane in found.lanes]
     families = sorted(set().union(*counts))
     if not families:
