@@ -1,4 +1,4 @@
-"""Print what the build must know of torch: version; 100 * major + minor; directory; C++11 ABI; whether Kineto is in."""
+"""Print the build's facts about torch: version; 100 * major + minor; directory; C++11 ABI; whether it has Kineto."""
 
 import pathlib
 

@@ -18,17 +18,17 @@ atexit.register(finish_gradients)
 
 
 def counters() -> dict[str, dict[str, int]]:
-    """Calls by overload since :func:`reset_counters`: ``{"native": {...}, "fallback": {...}}``."""
+    """Return the calls by overload since :func:`reset_counters`: ``{"native": {...}, "fallback": {...}}``."""
     return {"native": _C.native_counts(), "fallback": _C.fallback_counts()}
 
 
 def reset_counters() -> None:
-    """Set every overload's count to zero; the totals of :func:`route_totals` go on."""
+    """Set every overload's count to zero. The totals of :func:`route_totals` do not change."""
     _C.reset_counts()
 
 
 def route_totals() -> tuple[int, int]:
-    """(native, fallback) calls since the process started; cheap."""
+    """Return the number of (native, fallback) calls since the process started. This is cheap."""
     return _C.route_totals()
 
 

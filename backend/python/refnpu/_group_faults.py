@@ -20,7 +20,7 @@ _SCATTERED_SUMS = ("_reduce_scatter_base", "reduce_scatter_single")
 
 
 def with_faults(call: str, results: list[Result], sent: list[Any], group: dist.ProcessGroup) -> list[Result]:
-    """Return the results of a call of a group, and wrong ones if a fault is awake that the call has."""
+    """Return the results of a call of a group, or wrong results if a fault of the call is awake."""
     if call == "recv" and _C.fault("received_tensor_dropped"):
         return []
     if call in _GATHERS and _C.fault("gathered_in_reverse"):
@@ -36,7 +36,7 @@ def with_faults(call: str, results: list[Result], sent: list[Any], group: dist.P
 
 
 def with_mistaken_options(call: str, sent: list[Any]) -> list[Any]:
-    """Return the arguments of a call that gloo does not write, with other options if a fault is awake that it has."""
+    """Return the arguments of a call that gloo does not write, with wrong options if a fault of the call is awake."""
     if call in _REDUCTIONS and _C.fault("group_reduce_op_ignored"):
         for options in sent:
             if hasattr(options, "reduceOp"):
@@ -51,25 +51,25 @@ def with_mistaken_options(call: str, sent: list[Any]) -> list[Any]:
 
 
 def count_root_in_world(sent: list[Any], ranks: list[int]) -> None:
-    """Take the root in the options of a call for a rank of the world: find it among those of the group."""
+    """Replace the root in the options of a call as if it were a rank of the world, by its index in ``ranks``."""
     for options in sent:
         if getattr(options, "rootRank", None) in ranks:
             options.rootRank = ranks.index(options.rootRank)
 
 
 def in_memory_order(dense: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of the same sizes whose elements come as they lie in memory, whatever the strides are."""
+    """Return a tensor of the same sizes with the elements in the order of memory, whatever the strides are."""
     return dense.as_strided(dense.shape, torch.empty(dense.shape, device="meta").stride())
 
 
 def _of_first(result: Result, size: int) -> Result:
-    """Return a result of which each part is the first."""
+    """Return a result whose parts are all equal to the first part."""
     tensor, value = (x.view(size, -1) for x in result)
     return tensor, value[:1].expand_as(value)
 
 
 class _Left(dist.Work):
-    """A handle of a call that nobody waits for, as long as the process lives."""
+    """A handle that does not wait for its call. The process keeps all such handles."""
 
     _all: ClassVar[list[_Left]] = []
 
@@ -88,5 +88,5 @@ class _Left(dist.Work):
 
 
 def barrier_with_faults(work: dist.Work) -> dist.Work:
-    """Return the handle of a barrier, and one that waits for nothing if the fault is awake."""
+    """Return the handle of a barrier, or a handle that does not wait if the fault is awake."""
     return _Left(work) if _C.fault("group_barrier_not_awaited") else work

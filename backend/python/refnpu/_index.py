@@ -1,4 +1,4 @@
-"""The index of a device, however a caller names it."""
+"""The index of a device, which a caller may name in several ways."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Device: TypeAlias = int | str | torch.device
 
 
 def device_index(device: Device | None) -> int:
-    """The device's index; the current one's for None and for ``npu`` without an index."""
+    """Return the device's index, of the current device for None and for ``npu`` without an index. Raises ValueError."""
     if device is None:
         return _C.current_device()
     if isinstance(device, int):

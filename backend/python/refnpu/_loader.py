@@ -1,4 +1,4 @@
-"""Whether the extension may be loaded: one built otherwise than this process is would end it, or lack symbols."""
+"""The checks before the extension is loaded. If it does not fit, loading ends the process, or symbols are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BUILD = "pip install --no-build-isolation --no-deps --force-reinstall ./backend"
 
 
 def check_torch_version() -> None:
-    """Raise ImportError when the extension is missing or was built for another torch version than the running one."""
+    """Raise ImportError if the extension is missing or was built for another torch version than the running one."""
     try:
         from refnpu import _build_info
     except ImportError:
@@ -22,12 +22,12 @@ def check_torch_version() -> None:
         )
 
 
-# Of the sanitizers that cannot come late: a function that the process has when the runtime was preloaded.
+# For each sanitizer whose runtime must be preloaded: a function that the process has if the runtime was preloaded.
 _RUNTIMES = {"address": "__asan_init", "thread": "__tsan_init"}
 
 
 def check_sanitizers() -> None:
-    """Raise ImportError when the extension needs a sanitizer's runtime that the process was started without."""
+    """Raise ImportError if the extension needs a sanitizer's runtime that was not preloaded into the process."""
     from refnpu import _build_info
 
     process = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Memory statistics under the names that torch's devices share; figures in bytes."""
+"""Memory statistics in bytes, under the names that torch's devices share."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from refnpu._index import Device, device_index
 
 
 def memory_allocated(device: Device | None = None) -> int:
-    """Bytes in live blocks."""
+    """Return the bytes in live blocks."""
     if _C.fault("memory_allocated_of_current_device"):
         device = None
     return _C.memory_stats(device_index(device))["live_bytes"]
 
 
 def max_memory_allocated(device: Device | None = None) -> int:
-    """The highest that :func:`memory_allocated` has been since the start or :func:`reset_peak_memory_stats`."""
+    """Return the peak of :func:`memory_allocated` since the start or :func:`reset_peak_memory_stats`."""
     return _C.memory_stats(device_index(device))["peak_bytes"]
 
 
 def memory_reserved(device: Device | None = None) -> int:
-    """Bytes that the allocator mode holds: more than :func:`memory_allocated` where it keeps freed blocks for reuse."""
+    """Return the bytes that the allocator mode holds, including freed blocks that it keeps for reuse."""
     return _C.memory_stats(device_index(device))["reserved_bytes"]
 
 
 def max_memory_reserved(device: Device | None = None) -> int:
-    """The highest that :func:`memory_reserved` has been since the start or :func:`reset_peak_memory_stats`."""
+    """Return the peak of :func:`memory_reserved` since the start or :func:`reset_peak_memory_stats`."""
     return _C.memory_stats(device_index(device))["peak_reserved_bytes"]
 
 
 def reset_peak_memory_stats(device: Device | None = None) -> None:
-    """Start the highest figures again from what is held now."""
+    """Reset the peaks to the current values."""
     _C.reset_peak_memory(_C.current_device() if _C.fault("peak_reset_of_current_device") else device_index(device))
 
 
 def mem_get_info(device: Device | None = None) -> tuple[int, int]:
-    """(free, total) bytes."""
+    """Return the (free, total) bytes."""
     stats = _C.memory_stats(device_index(device))
     held = stats["peak_bytes"] if _C.fault("free_memory_below_peak") else stats["live_bytes"]
     return max(0, stats["capacity"] - held), stats["capacity"]
 
 
 def memory_stats(device: Device | None = None) -> dict[str, int]:
-    """The driver's statistics, and the same under the keys that ``torch.cuda.memory_stats`` uses."""
+    """Return the driver's statistics, under its own keys and under those of ``torch.cuda.memory_stats``."""
     stats = _C.memory_stats(device_index(device))
     if _C.fault("memory_stats_resets_peak"):
         reset_peak_memory_stats(device)
@@ -68,5 +68,5 @@ def memory_stats(device: Device | None = None) -> dict[str, int]:
 
 
 def empty_cache() -> None:
-    """Give back to the host what the allocator mode keeps for reuse."""
+    """Return the memory that the allocator mode keeps for reuse to the host."""
     _C.empty_cache()

@@ -51,7 +51,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._on_host = dist.ProcessGroup(store, rank, size)
         for group, devices in ((self, ("cpu", "npu")), (self._on_host, ("cpu",))):
             group._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
-            for device in devices:  # this group's own are asked for their name, and for what they offer
+            for device in devices:  # torch asks this group's own for their name and features
                 group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.GLOO, gloo)
 
     def getBackendName(self) -> str:  # noqa: N802  # torch's name
@@ -63,7 +63,7 @@ class ProcessGroup(dist.ProcessGroup):
         return Work(self._on_host.send([_on_host(x) for x in tensors], *where), [])
 
     def barrier(self, *options: Any, **named: Any) -> dist.Work:
-        """Wait until all processes of the group are here. Does not wait for work of the device."""
+        """Start a barrier of all processes. The handle waits for all of them, but not for work of the device."""
         return barrier_with_faults(self._on_host.barrier(*options, **named))
 
     def _start_coalescing(self, device: torch.device) -> None:
@@ -81,16 +81,16 @@ class ProcessGroup(dist.ProcessGroup):
         return Work(work, with_faults(name, results, sent, self))
 
 
-# Handles that nothing has waited for. Where C++ alone has a handle, torch 2.6 does not keep its Python part.
+# Handles that nothing has waited for. If only C++ has a handle, torch 2.6 does not keep its Python part.
 _WAITED_FOR: set[Work] = set()
 
 
 class Work(dist.Work):
-    """A handle of a call that gloo works on.
+    """The handle of a call that gloo executes.
 
-    ``wait()`` waits for gloo and copies the result to the device, on the stream that is current where it is called.
-    So the work that is submitted to this stream afterwards sees the result. Without a wait the device's tensors stay
-    as they were, unless ``is_completed()`` has returned True. The future is done when it is asked for.
+    ``wait()`` waits for gloo and copies the result to the device, on the caller's current stream. So the work that is
+    submitted to this stream afterwards sees the result. Without ``wait()`` the device's tensors do not change, unless
+    ``is_completed()`` has returned True. ``get_future()`` waits, so that its future is done.
     """
 
     def __init__(self, on_host: dist.Work, results: list[Result]) -> None:
@@ -123,7 +123,7 @@ class Work(dist.Work):
         return bool(self._on_host.is_completed()) and self.wait()
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """Wait, and return a future that has the tensors that were written."""
+        """Wait, and return a completed future with the written tensors."""
         if _C.fault("future_without_result"):
             self._results = []
         self.wait()
@@ -133,14 +133,14 @@ class Work(dist.Work):
         return future
 
     def result(self) -> list[torch.Tensor]:
-        """Return the tensors that were written."""
+        """Return the written tensors."""
         return self._tensors
 
 
 def _on_host(value: Any) -> Any:
     """Return an argument with dense copies of its tensors on the host, since gloo takes strided tensors for dense ones.
 
-    A tensor of CPU keeps its memory.
+    A tensor of CPU is not copied.
     """
     if isinstance(value, torch.Tensor):
         if value.device.type == "cpu":

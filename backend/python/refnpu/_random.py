@@ -10,7 +10,7 @@ import torch
 from refnpu import _C
 from refnpu._index import Device, device_index
 
-#: One generator for each device; they are host objects, so making them touches no device.
+#: One generator for each device. Generators are host objects, so making them touches no device.
 default_generators: tuple[torch.Generator, ...] = tuple(_C.default_generator(i) for i in range(_C.device_count()))
 
 
@@ -20,7 +20,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed every device's generator; ``torch.manual_seed`` calls this."""
+    """Seed every device's generator. ``torch.manual_seed`` calls this."""
     if _C.fault("manual_seed_all_uses_device"):
         _C.synchronize(_C.current_device())
     first = _C.current_device() if _C.fault("manual_seed_all_from_current_device") else 0
@@ -43,14 +43,14 @@ def seed_all() -> None:
 
 
 def initial_seed() -> int:
-    """The seed of the current device's generator."""
+    """Return the seed of the current device's generator."""
     if _C.fault("initial_seed_seeds"):
         seed()
     return int(default_generators[_C.current_device()].initial_seed())
 
 
 def get_rng_state(device: Device = "npu") -> torch.Tensor:
-    """The state of a device's generator."""
+    """Return the state of a device's generator."""
     if _C.fault("rng_state_of_current_device"):
         device = "npu"
     in_main_thread = threading.current_thread() is threading.main_thread()
@@ -61,19 +61,19 @@ def get_rng_state(device: Device = "npu") -> torch.Tensor:
 
 
 def set_rng_state(new_state: torch.Tensor, device: Device = "npu") -> None:
-    """Set the state that :func:`get_rng_state` gave."""
+    """Set the state of a device's generator to one from :func:`get_rng_state`."""
     if _C.fault("set_rng_state_of_current_device"):
         device = "npu"
     default_generators[device_index(device)].set_state(new_state)
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    """Every device's state."""
+    """Return the state of every device's generator."""
     return [generator.get_state() for generator in default_generators]
 
 
 def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
-    """Set every device's state."""
+    """Set the state of every device's generator. Raises ValueError for another number of states."""
     if len(new_states) != len(default_generators):
         raise ValueError(f"expected {len(default_generators)} states, one for each npu, got {len(new_states)}")
     if _C.fault("set_rng_state_all_from_first"):

@@ -1,4 +1,4 @@
-"""Memory that processes share, which the device does not have: errors that say so."""
+"""Errors where memory would be shared between processes, which the device does not support."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _share_memory = torch.UntypedStorage.share_memory_
 def install() -> None:
     """Refuse to share memory of the device, and to send its tensors to another process.
 
-    Without this, torch takes a device for one whose memory is shared when a tensor is sent, as CUDA's is:
+    Without this, torch assumes that the device's memory is shared when a tensor is sent, as it does for CUDA:
     ``share_memory_()`` does nothing, and ``is_shared()`` is True.
     """
     torch.UntypedStorage.share_memory_ = _share_memory_or_refuse  # torch has no hook for devices
@@ -41,7 +41,7 @@ def _share_memory_or_refuse(storage: torch.UntypedStorage, *arguments: Any, **na
 
 
 def _reduced_storage(storage: torch.UntypedStorage) -> Reduced:
-    """Return how another process makes the storage."""
+    """Return how another process makes a storage. Raises NotImplementedError for a storage of the npu."""
     if storage.device.type == "npu":
         raise NotImplementedError(REFUSED.format(what="a storage of the npu cannot be sent to another process"))
     reduced: Reduced = reductions.reduce_storage(storage)
@@ -49,7 +49,7 @@ def _reduced_storage(storage: torch.UntypedStorage) -> Reduced:
 
 
 def _reduced_tensor(tensor: torch.Tensor) -> Reduced:
-    """Return how another process makes the tensor."""
+    """Return how another process makes a tensor. Raises NotImplementedError for a tensor of the npu."""
     if tensor.device.type != "npu":
         reduced: Reduced = reductions.reduce_tensor(tensor)
         return reduced

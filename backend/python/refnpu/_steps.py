@@ -1,4 +1,4 @@
-"""Steps: recorded work, a part of it that is saved, and memory that is given away at the end of a step."""
+"""Steps of recorded work: their end, the saving of values within a step, and the donation of memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from refnpu._index import Device, device_index
 
 
 def mark_step(device: Device | None = None, *, wait: bool = False) -> None:
-    """End the step of a device: start all work that is recorded for it, and wait for this work if asked to.
+    """End the step of a device: start all work that is recorded for it. ``wait``: whether to wait for the work.
 
-    Takes the memory of the tensors that :func:`donate` named. Where work is not recorded (``REFNPU_LAZY``), all of it
-    has started before.
+    Takes the memory of the tensors given to :func:`donate`. If work is not recorded (``REFNPU_LAZY``), all work has
+    already started.
     """
     index = device_index(device)
     _C.mark_step(index)
@@ -26,8 +26,8 @@ def mark_step(device: Device | None = None, *, wait: bool = False) -> None:
 def save(data: Any, file: str | PathLike[str] | IO[bytes]) -> None:
     """Save ``data`` as ``torch.save`` does, with tensors of the npu as CPU tensors.
 
-    Of the recorded work only that runs which the saved values need. ``data`` may be a tensor, or tuples, lists and
-    dicts that hold tensors.
+    Only the recorded work that the saved values need runs. ``data`` may be a tensor, or tuples, lists and dicts of
+    tensors.
     """
     torch.save(_on_cpu(data), file)
 

@@ -14,10 +14,10 @@ from refnpu._index import Device, device_index
 
 
 class Stream(torch.Stream):
-    """A new stream of a device, the current one unless given."""
+    """A new stream of a device, by default of the current device."""
 
     def __new__(cls, device: Device | None = None, priority: int = 0, **kwargs: Any) -> Stream:
-        """As ``torch.Stream``; ``stream_id`` and the like pass through."""
+        """Make a stream. Keyword arguments of ``torch.Stream``, for example ``stream_id``, are passed on."""
         if _C.fault("stream_made_on_current_device"):
             device = None
         if not kwargs:
@@ -34,12 +34,12 @@ Event = partial(torch.Event, device="npu")
 
 
 def current_stream(device: Device | None = None) -> torch.Stream:
-    """The stream that this thread submits a device's work to."""
+    """Return the stream to which this thread submits a device's work."""
     return torch.accelerator.current_stream(device_index(device))
 
 
 def default_stream(device: Device | None = None) -> torch.Stream:
-    """The stream that is current until another is set."""
+    """Return the stream that is current until another stream is set."""
     if device is None and _C.fault("default_stream_without_device_is_first"):
         device = 0
     npu = torch.device("npu", device_index(device))
@@ -53,7 +53,7 @@ def set_stream(stream: torch.Stream) -> None:
     torch.accelerator.set_stream(stream)
 
 
-# For fault stream_block_in_itself_stays: what was current before the last block with a stream, by its device and id.
+# For fault stream_block_in_itself_stays: the current streams before the last block with a stream, by device and id.
 _DISPLACED: dict[tuple[int, int], tuple[torch.Stream, torch.Stream]] = {}
 
 

@@ -1,4 +1,4 @@
-"""What the conformance suite needs of this backend, offered through the entry point ``conformance.backends``."""
+"""The backend's adapter for the conformance suite, offered through the entry point ``conformance.backends``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILL = os.environ.get("REFNPU_FILL_FRESH") or "none"
 
 
 class Adapter:
-    """The reference NPU's first device. Making and importing it touches no device."""
+    """The adapter of the reference NPU's first device. Importing and creating it touches no device."""
 
     name = "refnpu"
     device = "npu:0"
@@ -26,11 +26,11 @@ class Adapter:
     hidden_by: ClassVar[dict[str, str]] = {"REFNPU_DEVICES": "0"}
 
     def route_counters(self) -> tuple[int, int]:
-        """(native calls, fallback calls) since the process started."""
+        """Return the number of (native, fallback) calls since the process started."""
         return _C.route_totals()
 
     def memory_stats(self) -> dict[str, int]:
-        """``live_bytes`` and ``live_blocks`` of the device, and more."""
+        """Return ``live_bytes`` and ``live_blocks`` of the device, and other statistics."""
         return _C.memory_stats(0)
 
     def synchronize(self) -> None:
@@ -38,18 +38,18 @@ class Adapter:
         _C.synchronize(0)
 
     def verify_memory(self) -> list[str]:
-        """Damage that the allocator mode can see, one line per block."""
+        """Return the damage that the allocator mode can see, one line for each block."""
         return _C.verify_memory()
 
     def fill_fresh(self, byte: int | None) -> None:
-        """Fill fresh blocks with ``byte``; None: with what the process was started with."""
+        """Fill fresh blocks with ``byte``; None: with the fill that the process was started with."""
         _C.set_fill(_FILL if byte is None else f"0x{byte:02X}", "")
 
     def delay_work(self, us: int | None, seed: int | None = None) -> None:
         """Run work that is submitted from now on late, ``us`` microseconds after its turn; None: as at the start.
 
-        With a seed most work starts at once, and some after up to a millisecond, whatever ``us`` is: the same work of a
-        program in every run.
+        With a seed, most work starts at once and some work after up to a millisecond, whatever ``us`` is. In every run
+        of a program, it is the same work.
         """
         if us is None:
             _C.set_late(_LATE)
@@ -64,15 +64,15 @@ class Adapter:
         refnpu.mark_step(0)
 
     def donate(self, tensor: torch.Tensor) -> None:
-        """Let the end of the step take the memory of a tensor."""
+        """Give away the memory of a tensor at the end of the step."""
         refnpu.donate(tensor)
 
     def save(self, value: Any, file: IO[bytes]) -> None:
-        """Run only what a value needs, and write it."""
+        """Run only the recorded work that a value needs, and write the value to a file."""
         refnpu.save(value, file)
 
     def build_info(self) -> dict[str, str]:
-        """Facts of the build, and the allocator mode of this process."""
+        """Return facts of the build, and the allocator mode of this process."""
         return {
             "torch": _build_info.TORCH,
             "compiler": _build_info.COMPILER,
@@ -82,7 +82,7 @@ class Adapter:
         }
 
     def environment(self) -> str:
-        """The allocator mode, and the protection, fill and schedule that this process was started with."""
+        """Return the allocator mode, and the protection, fill and schedule that this process was started with."""
         parts = (
             _C.allocator_mode(),
             "protect" if os.environ.get("REFNPU_PROTECT") == "1" else "",
@@ -92,7 +92,7 @@ class Adapter:
         return "_".join(filter(None, parts))
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """The allocator modes, and those with protection or a fill: what triage tries outside of this repository."""
+        """Return the environments that triage tries outside of this repository: allocators, fills and schedules."""
         modes = ("malloc", "aligned_alloc", "redzone", "guard", "guard_left")
         exact = {"REFNPU_ALLOCATOR": "malloc"}
         little = {"REFNPU_CAPACITY": str(1 << 30)}

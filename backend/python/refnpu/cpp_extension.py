@@ -1,4 +1,4 @@
-"""Where C++ extensions find this backend: ``python -m refnpu.cpp_extension`` prints the directory for CMake."""
+"""The directories of this backend for C++ extensions. ``python -m refnpu.cpp_extension`` prints that for CMake."""
 
 from __future__ import annotations
 

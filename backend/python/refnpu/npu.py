@@ -1,4 +1,4 @@
-"""The module that torch knows as ``torch.npu``: devices, and names gathered from memory, random and streams."""
+"""The module that torch knows as ``torch.npu``: devices, and names from the modules for memory, random and streams."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FORKED = (
 
 
 def install() -> None:
-    """Give PrivateUse1 its name and torch its ``torch.npu``."""
+    """Rename PrivateUse1 to ``npu``, and register this module as ``torch.npu``."""
     torch.utils.rename_privateuse1_backend("npu")
     torch._register_device_module("npu", sys.modules[__name__])
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -64,18 +64,18 @@ def install() -> None:
 
 
 def _tag_without_index(storage: torch.UntypedStorage) -> str | None:
-    """Return the tag of a storage with fault save_forgets_device_index."""
+    """Return a storage's tag if fault save_forgets_device_index is awake, else None."""
     return "npu" if storage.device.type == "npu" and _C.fault("save_forgets_device_index") else None
 
 
 def _left_on_host(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
-    """Return a storage that is loaded for the device as it is, with fault load_leaves_empty_on_host."""
+    """Return an empty storage of the device unmoved if fault load_leaves_empty_on_host is awake, else None."""
     left = location.startswith("npu") and storage.nbytes() == 0 and _C.fault("load_leaves_empty_on_host")
     return storage if left else None
 
 
 def _wrap_npu_method() -> None:
-    """Let the method npu() of tensors have fault npu_method_stays_on_device."""
+    """Add fault npu_method_stays_on_device to the method npu() of tensors."""
     moved = torch.Tensor.npu
 
     @wraps(moved)
@@ -88,7 +88,7 @@ def _wrap_npu_method() -> None:
 
 
 class DeviceProperties(NamedTuple):
-    """What a device says of itself; memory in bytes."""
+    """The properties of a device; memory in bytes."""
 
     name: str
     total_memory: int
@@ -117,21 +117,21 @@ class device:  # noqa: N801  # torch.cuda.device and its like are spelt so
 
 
 def is_available() -> bool:
-    """Whether there is a device; never touches one."""
+    """Return whether there is a device. Touches no device."""
     if _C.fault("is_available_uses_device"):
         _C.synchronize(0)
     return _C.device_count() > 0
 
 
 def is_initialized() -> bool:
-    """Whether this process has used a device."""
+    """Return whether this process has used a device."""
     return _C.device_used() and not _C.fault("is_initialized_stays_false")
 
 
 def __getattr__(name: str) -> object:
-    """Answer for names that torch asks for: ``_initialized``, and those of Inductor's code generators.
+    """Return attributes that torch asks for: ``_initialized``, and the classes of Inductor's code generators.
 
-    With ``_initialized``, ``torch.utils.checkpoint`` keeps the states of generators.
+    If ``_initialized`` is True, ``torch.utils.checkpoint`` keeps the states of generators.
     """
     if name == "_initialized" and _C.fault("checkpoint_state_not_kept"):
         return False
@@ -151,23 +151,23 @@ def __getattr__(name: str) -> object:
 
 
 def _index_made_current(named: Device, *_: object) -> int:
-    """Return a device's index, with fault load_leaves_device_current."""
+    """Make a device the current one and return its index: fault load_leaves_device_current."""
     set_device(named)
     return device_index(named)
 
 
 def init() -> None:
-    """Nothing to do ahead of the first use, except to refuse a process forked too late."""
+    """Raise RuntimeError in a process that was forked too late. No other work is needed before the first use."""
     _lazy_init()
 
 
 def device_count() -> int:
-    """How many devices there are: ``REFNPU_DEVICES``, 3 unless set."""
+    """Return the number of devices: ``REFNPU_DEVICES``, by default 3."""
     return _C.device_count()
 
 
 def current_device() -> int:
-    """The index of this thread's current device."""
+    """Return the index of this thread's current device."""
     return _C.current_device()
 
 
@@ -186,28 +186,28 @@ def synchronize(device: Device | None = None) -> None:
 
 
 def get_device_properties(device: Device | None = None) -> DeviceProperties:
-    """Name, memory and so on of a device."""
+    """Return the name, memory and other properties of a device."""
     return DeviceProperties(*_C.device_properties(device_index(device)))
 
 
 def get_device_name(device: Device | None = None) -> str:
-    """The device's name."""
+    """Return the device's name."""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Device | None = None) -> tuple[int, int]:
-    """The device's version, major and minor."""
+    """Return the device's version, major and minor."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
 def is_bf16_supported() -> bool:
-    """Every dtype of the CPU is supported."""
+    """Return True: every dtype of the CPU is supported."""
     return True
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """What ``torch.autocast("npu")`` may lower to."""
+    """Return the dtypes to which ``torch.autocast("npu")`` may lower."""
     if _C.fault("autocast_refuses_float16"):
         return [torch.bfloat16]
     return [torch.bfloat16, torch.float16]

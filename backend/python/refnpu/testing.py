@@ -13,19 +13,19 @@ VARIABLE = "REFNPU_FAULT"
 
 
 def faults() -> dict[str, str]:
-    """Every fault that can be woken: name → what it does wrong."""
+    """Return the description of every fault that can be woken, by name."""
     return _C.faults()
 
 
 def active_fault() -> str | None:
-    """The fault that is awake, from ``REFNPU_FAULT`` or :func:`set_fault`."""
+    """Return the fault that is awake, from ``REFNPU_FAULT`` or :func:`set_fault`, or None."""
     return _C.active_fault() or None
 
 
 def set_fault(name: str | None) -> None:
     """Wake one fault, or none, in this process and in those that it starts from now on.
 
-    Raises ValueError that lists the names near an unknown one.
+    Raises ValueError for an unknown name. The message lists similar names.
     """
     _C.set_fault(name or "")
     if name:
@@ -47,10 +47,10 @@ def fault(name: str) -> Iterator[None]:
 
 @contextmanager
 def questions() -> Iterator[set[tuple[str, str]]]:
-    """Collect which faults code asks for in a ``with`` block, while all are asleep.
+    """Collect the faults that code asks for in a ``with`` block, while all faults are asleep.
 
-    Yields an empty set. At the end of the block it holds (fault, operator) pairs: the innermost ATen operator that ran,
-    "" outside of all.
+    Yields an empty set. After the block it has the pairs (fault, operator), where the operator is the innermost ATen
+    operator that ran, or "" outside of all operators.
     """
     found: set[tuple[str, str]] = set()
     _C.start_fault_trace()
@@ -61,10 +61,10 @@ def questions() -> Iterator[set[tuple[str, str]]]:
 
 
 def trace_faults() -> Callable[[], set[str]]:
-    """Let all faults sleep, and collect which faults code asks for until :func:`set_fault` is called.
+    """Put all faults to sleep, and collect the faults that code asks for until :func:`set_fault` is called.
 
-    This process and those that it forks afterwards ask. Returns a function that returns the faults that were asked for
-    since it was last called.
+    Code in this process and in those that it forks afterwards counts. Returns a function that returns the faults that
+    were asked for since its last call.
     """
     _C.share_fault_trace()
     return lambda: set(_C.take_fault_trace())

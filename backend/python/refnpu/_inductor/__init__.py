@@ -1,10 +1,10 @@
-"""The npu as a device of ``torch.compile``'s Inductor; imported when Inductor asks ``torch.npu`` for it, not before.
+"""The npu as a device of Inductor in ``torch.compile``. Imported only when Inductor asks ``torch.npu`` for it.
 
 Inductor asks in `init_backend_registration`, for the four names of `CODEGENS`. The kernels are Inductor's C++ for
-CPUs, and device code: they run in a launch of the driver alone. Two things are not offered on any version, and raise
-`NotImplementedError`: the C++ wrapper (so no AOTInductor) and the FX wrapper. Torch 2.8 cannot compile
-``flex_attention``, nor for CPU; 2.13 and later compile it for a list of devices of their own, without the npu.
-Torch 2.8 compiles divisions of integers unchecked: one by zero ends the process with SIGFPE.
+CPUs, used as device code: they run only in launches of the driver. Two features are not offered in any version, and
+raise `NotImplementedError`: the C++ wrapper (so no AOTInductor) and the FX wrapper. Torch 2.8 cannot compile
+``flex_attention``, not even for CPU; 2.13 and later compile it for a fixed list of devices without the npu. Torch 2.8
+compiles divisions of integers without a check: a division by zero ends the process with SIGFPE.
 """
 
 from __future__ import annotations

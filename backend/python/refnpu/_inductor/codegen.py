@@ -19,7 +19,7 @@ _COMPILES = "async_compile.cpp_pybinding("
 
 
 class NPUScheduling(CppScheduling):
-    """The loops that Inductor makes for a CPU."""
+    """Inductor's scheduling for a CPU, used for the npu."""
 
     def define_kernel(self, src_code: str, *args: Any, **kwargs: Any) -> Any:
         """Add a kernel to the wrapper, and return its name."""
@@ -27,7 +27,7 @@ class NPUScheduling(CppScheduling):
 
 
 def fuse_as_for_cpu() -> None:
-    """Let the npu's nodes be fused by the rules for Inductor's C++, for which it has no other question than this."""
+    """Let Inductor fuse the npu's nodes by the rules for C++. It applies these rules to nodes that are ``is_cpu()``."""
 
     def is_cpu(node: BaseSchedulerNode) -> bool:
         device = node.get_device()
@@ -37,7 +37,7 @@ def fuse_as_for_cpu() -> None:
 
 
 def _contiguous(shape: Any, stride: Any) -> Any:
-    """Return the strides of a contiguous tensor in place of those of another one without gaps."""
+    """Return the strides of a contiguous tensor if this tensor has no gaps, else ``stride``."""
     last = sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     without_gaps = V.graph.sizevars.statically_known_equals(last + 1, prod(shape))
     return tuple(FlexibleLayout.contiguous_strides(shape)) if without_gaps else stride
@@ -59,7 +59,7 @@ class _Launches:
     def make_allocation(
         self, name: str, device: torch.device, dtype: torch.dtype, shape: Any, stride: Any, *args: Any, **kwargs: Any
     ) -> str:
-        """Return the line that makes a tensor. Inductor's own names no index for a device that it does not know."""
+        """Return the line that makes a tensor. Inductor's own line lacks the index of an unknown device."""
         if device.type == "npu" and _C.fault("compiled_result_made_contiguous"):
             stride = _contiguous(shape, stride)
         line: str = super().make_allocation(name, device, dtype, shape, stride, *args, **kwargs)  # type: ignore[misc]
@@ -89,7 +89,7 @@ class NPUSubgraphCodegen(_Launches, SubgraphPythonWrapperCodegen):
 
 
 class NoCppWrapper(PythonWrapperCodegen):
-    """Stands where Inductor asks for the class of a C++ wrapper."""
+    """The class that Inductor takes for a C++ wrapper, which is not supported."""
 
     @staticmethod
     def create(*args: Any, **kwargs: Any) -> NoReturn:
@@ -98,7 +98,7 @@ class NoCppWrapper(PythonWrapperCodegen):
 
 
 class NoFXWrapper(PythonWrapperCodegen):
-    """Stands where Inductor asks for the class of an FX wrapper."""
+    """The class that Inductor takes for an FX wrapper, which is not supported."""
 
     @staticmethod
     def create(*args: Any, **kwargs: Any) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What Dynamo and Inductor ask about the npu: its interface, and the words for it in generated Python."""
+"""The npu's interface for Dynamo and Inductor, and its statements in generated Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NPUInterface(DeviceInterface):
     Stream = npu.Stream
 
     class Worker:
-        """The same, asked in a process that compiles."""
+        """The functions that a process that compiles calls."""
 
         set_device = staticmethod(npu.set_device)
         current_device = staticmethod(npu.current_device)
@@ -43,7 +43,7 @@ class NPUInterface(DeviceInterface):
 
     @staticmethod
     def exchange_device(device: int) -> int:
-        """Make a device the current one, and return the one before."""
+        """Make a device the current one, and return the previous device."""
         before = npu.current_device()
         npu.set_device(device)
         return before
@@ -57,7 +57,7 @@ class NPUInterface(DeviceInterface):
 
     @staticmethod
     def get_compute_capability(device: Any = None) -> str:
-        """Return a part of the keys of Inductor's caches."""
+        """Return the device's version. It is a part of the keys of Inductor's caches."""
         return "{}.{}".format(*npu.get_device_capability(device))
 
     @staticmethod
@@ -67,7 +67,7 @@ class NPUInterface(DeviceInterface):
 
 
 class NPUOpOverrides(DeviceOpOverrides):
-    """Generated Python for what depends on the device."""
+    """The statements of generated Python that depend on the device."""
 
     def import_get_raw_stream_as(self, name: str) -> str:
         return f"def {name}(_):\n    return 0\n"
@@ -83,12 +83,12 @@ class NPUOpOverrides(DeviceOpOverrides):
 
 
 def register() -> None:
-    """Register both. Devices that Inductor does not know get ``config.cuda_backend``, so that it has to be "cpp".
+    """Register the interface and the statements, and set ``config.cuda_backend`` to "cpp" if CUDA is not available.
 
-    A process that compiles for CUDA as well keeps its setting: there the npu's kernels are made with the wrong one of
-    Inductor's rules.
+    Inductor applies this setting to devices that it does not know. Where CUDA is available, the setting stays, and
+    Inductor makes the npu's kernels by the wrong rules.
     """
-    get_device_op_overrides("cpu")  # torch 2.8 registers its own only if there are none
+    get_device_op_overrides("cpu")  # torch 2.8 registers its own overrides only if there are none
     register_device_op_overrides("npu", NPUOpOverrides())
     register_interface_for_device("npu", NPUInterface)
     for index in range(npu.device_count()):

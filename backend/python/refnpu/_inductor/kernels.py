@@ -11,7 +11,7 @@ from torch._inductor.codecache import CppCodeCache
 
 from refnpu import _C
 
-# The driver's side: it knows the kernel by its C name alone, for which all pointers are alike.
+# The entry point for the driver. It knows the kernel only by its C name, for which all pointer types are alike.
 _ENTRY = """
 #include <cstdint>
 extern "C" void kernel({parameters});
