@@ -120,7 +120,7 @@ def _generated() -> str:
 
 
 def _contract() -> str:
-    """Return the programs about PyTorch's contract with devices, and how each ended on the backends that were tried."""
+    """Return the programs about PyTorch's contract with devices, and how each ended on the measured backends."""
     ends = contract_ends.load(CONTRACT)
     programs = {name: program for ended in ends.values() for name, program in ended.items()}
     rows = (
@@ -216,7 +216,7 @@ def _planted() -> dict[str, Planted]:
 
 
 def _with_results() -> dict[str, Planted]:
-    """Return the faults that the suite's cells are to find: all but those that make calls slow."""
+    """Return the faults that the suite's cells should find: all but those that make calls slow or need huge tensors."""
     return {name: fault for name, fault in _planted().items() if fault.kind not in (SPEED, HUGE)}
 
 

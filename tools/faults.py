@@ -8,7 +8,7 @@ from pathlib import Path
 
 # The class of faults that make calls slow and change no result, which `conformance perf` is for.
 SPEED = "speed"
-# The class of faults that only tensors show which are too large for cells. `conformance huge` is for them.
+# The class of faults that show only in tensors too large for cells. `conformance huge` is for them.
 HUGE = "huge"
 
 _FAULT = re.compile(r'^FAULT\((\w+), (\w+),\s*"([^"]*)"\)', re.MULTILINE)
@@ -16,14 +16,14 @@ _FAULT = re.compile(r'^FAULT\((\w+), (\w+),\s*"([^"]*)"\)', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One fault: when it shows (its class), and what it does wrong."""
+    """One fault: its class, which says when the fault shows, and a description of its wrong behaviour."""
 
     kind: str
     description: str
 
 
 def with_results(project: Path) -> dict[str, Planted]:
-    """Return the faults of the distribution in ``project`` that a result, memory or an error can show in the matrix."""
+    """Return the faults of the distribution in ``project`` that can show in results, memory or errors of a lane."""
     return {name: fault for name, fault in planted(project).items() if fault.kind not in (SPEED, HUGE)}
 
 

@@ -1,4 +1,4 @@
-"""Counts of the generated samples by what they vary, for the docs."""
+"""Counts of the generated samples by axis and class, for the docs."""
 
 from __future__ import annotations
 

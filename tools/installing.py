@@ -1,4 +1,4 @@
-"""What the environments of sessions consist of: torch, the build tools and the wheel of the backend."""
+"""The installation of the sessions' environments: torch, the build tools and the wheel of the backend."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch,
     # A changed source has the same version as before, so the wheel is always installed again.
     again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
     pip = ["--force-reinstall", "--no-deps"]
-    # The environments of other builds find the dependencies in that of the first.
+    # The environments of other builds find the dependencies in the environment of the first build.
     alone = [] if build == m.builds[0] else ["--no-deps"]
     if session.venv_backend != "uv":
         session.install(*alone, str(wheel))
@@ -124,7 +124,7 @@ def build_wheel(
 ) -> Path | None:
     """Build a wheel. Reuses objects of earlier builds with the same compiler. Return None with -R."""
     project, uv = ROOT / m.project, session.venv_backend == "uv"
-    # CMake keeps the compiler with which a build directory was made, whatever CXX says later.
+    # CMake keeps the compiler with which a build directory was created, whatever CXX is later.
     by = hashlib.sha256(compiler.encode()).hexdigest()[:8]
     parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip", by]
     tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
@@ -140,16 +140,16 @@ def build_wheel(
         command = ["uv", "build", "--wheel", "-p", python, "-o", str(out)]
     else:
         command = ["python", "-m", "pip", "wheel", "--no-deps", "-w", str(out)]
-    # What the compiler says is shown if the build fails.
+    # The output of the compiler is shown if the build fails.
     session.run_install(*command, *given, env=variables, external=uv, silent=True)
     return next(out.glob("*.whl"), None)
 
 
 def compile_imports(session: nox.Session) -> None:
-    """Write the bytecode of what most processes import, if PYTHONDONTWRITEBYTECODE keeps imports from writing it.
+    """Write the bytecode of the modules that most processes import, if PYTHONDONTWRITEBYTECODE is set.
 
-    uv, unlike pip, does not write it. Without it each of some hundred processes compiles torch, which takes seconds,
-    and the suite.
+    uv, unlike pip, does not write bytecode. Without bytecode, each of some hundred processes compiles torch, which
+    takes seconds, and the suite.
     """
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         session.run_install("python", "-c", IMPORTED, env={"PYTHONDONTWRITEBYTECODE": ""})

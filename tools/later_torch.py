@@ -29,9 +29,9 @@ from conformance.results.store import StoreError, journal
 from conformance.torch_versions import later_kernel
 from conformance.vocabulary import DEFAULT_SEED, Check
 
-#: The checks that a mended kernel of CPU fails.
+#: The checks that fail if this torch has repaired a kernel of CPU.
 _CHECKS = {Check.VALUE, Check.ERROR_PARITY}
-#: Of the results of a case. For larger ones, ``torch_versions.later_kernel`` needs a function.
+#: The largest size of a case's results. For larger results, ``torch_versions.later_kernel`` needs a function.
 MOST_BYTES = 16 << 10
 
 
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _read(path: Path, refuse: Callable[[str], NoReturn]) -> journal.Run:
-    """Read a run on an earlier version of torch; ``refuse`` another one."""
+    """Return a run. Calls ``refuse`` if it cannot be read, or is not on an earlier version of torch."""
     try:
         run = journal.read(path)
     except StoreError as e:
@@ -67,7 +67,7 @@ def _read(path: Path, refuse: Callable[[str], NoReturn]) -> journal.Run:
 
 
 def _cases(plan: Plan, observations: Iterable[Observation]) -> Iterator[Case]:
-    """Yield the failing cases that a mended kernel may explain, as far as this torch has them."""
+    """Yield the failing cases that a repaired kernel may explain, if this torch has them."""
     for observation in observations:
         ids = {failure.case for failure in observation.failures if failure.check in _CHECKS}
         if ids and not observation.cell.is_scenario and later_kernel(observation.cell.overload) is None:
@@ -75,7 +75,7 @@ def _cases(plan: Plan, observations: Iterable[Observation]) -> Iterator[Case]:
 
 
 def _outcome(plan: Plan, case: Case) -> Later:
-    """What CPU does with the arguments of a case."""
+    """Return the outcome of CPU's call with the arguments of a case."""
     outcome = oracle.call(call_of(case.cell.overload), Twins(plan.corpus.value).side(case, CPU))
     if outcome.error is not None:
         return Later(type(outcome.error).__name__)

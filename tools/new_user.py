@@ -1,4 +1,4 @@
-"""What a new user does with the installed package, and what the package says beside another one of its name."""
+"""Checks of the installed package: the commands of a new user, and the errors beside another package of its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def use_as_a_new_user(session: nox.Session, backend: str) -> None:
 
 
 def use_beside_another(session: nox.Session, place: Path) -> None:
-    """Put another package of the same name before the suite, then install one over it; each is a clear error."""
+    """Put another package of the same name before the suite, then install it over the suite. Both are clear errors."""
     hiding = other_package.write_source(place / "hiding")
     refused(session, "but Python finds", 2, "conformance", "summary", env={"PYTHONPATH": str(hiding)})
     suite = ["pytest", "--pyargs", "conformance", "--backend", "cpu"]

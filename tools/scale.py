@@ -1,4 +1,4 @@
-"""The plan of docs/scale.md as tables: measured inputs, and what follows from them by multiplication. Pure."""
+"""The plan of docs/scale.md as tables: measured inputs, and numbers that are computed from them. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tools.kill_rate.tables import Table
 from tools.settings.model import SETTINGS, Measured
 
 LANES = 20 * 12 * 12  # backends, torch versions, environments
-NIGHTS, KEPT = 365, 120  # of a year; of which `nightly forget` keeps the results
+NIGHTS, KEPT = 365, 120  # of a year; whose results `nightly forget` keeps
 NIGHT_H = 8  # hours in which a night's runs are to end
 FULL = "`pytest --pyargs conformance --tier full"
-START_S, CELL_MS, CELL_BYTES = 23, 5.0, 11.7  # of one core; of one cell in the store
+START_S, CELL_MS, CELL_BYTES = 23, 5.0, 11.7  # CPU time of a start and of a cell; bytes of a cell in the store
 CORE_HOUR_USD, GIGABYTE_MONTH_USD = 0.04, 0.023  # assumed
 
 
@@ -45,7 +45,7 @@ def cells(measured: Sequence[Measured]) -> Measured:
 
 
 def inputs(measured: Sequence[Measured]) -> Table:
-    """Return the inputs, each with what measured it."""
+    """Return the inputs, each with its measurement."""
     lane = cells(measured)
     return ["input", "value", "from"], [
         ["cells of a full lane", f"{lane.total:,}", f"torch 2.13, {lane.date}: [settings.md](settings.md)"],
@@ -56,7 +56,7 @@ def inputs(measured: Sequence[Measured]) -> Table:
 
 
 def night(measured: Sequence[Measured]) -> Table:
-    """Return what a night takes."""
+    """Return the costs of a night."""
     plan = Plan(cells(measured).total)
     return ["a night", "value"], [
         ["CPU seconds of a lane: start + cells × time of a cell", rounded(plan.lane_s)],
@@ -66,7 +66,7 @@ def night(measured: Sequence[Measured]) -> Table:
 
 
 def year(measured: Sequence[Measured]) -> Table:
-    """Return what a year of nights stores and costs."""
+    """Return the storage and the costs of a year of nights."""
     plan = Plan(cells(measured).total)
     kept = LANES * KEPT * plan.run_gb
     return ["a year", "value"], [
@@ -81,6 +81,6 @@ def year(measured: Sequence[Measured]) -> Table:
 
 
 def rounded(number: float) -> str:
-    """Return a number with two digits, more before the point are zero: ``1,400``, ``4.1``."""
+    """Return a number rounded to two significant digits: ``1,400``, ``4.1``."""
     short = float(f"{number:.2g}")
     return f"{short:,.0f}" if short >= 10 else f"{short:g}"

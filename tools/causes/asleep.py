@@ -1,4 +1,4 @@
-"""Runs the cells with all faults asleep, and notes which operators ask for which faults."""
+"""The runs of cells with all faults asleep, which record the operators that ask for each fault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
 
 
 def _in_children(serve: _Server, work: CellRunner, cells: Iterable[CellId], timeout: float) -> Iterable[Clean]:
-    """Run the cells in a child, and in a new one after a death."""
+    """Run the cells in a child, and in a new child after a death."""
     child: Child | None = None
     for cell in cells:
         child = child or Child(serve)
@@ -49,7 +49,7 @@ def _in_children(serve: _Server, work: CellRunner, cells: Iterable[CellId], time
 
 
 class _Server:
-    """Runs one cell for each request, in the child."""
+    """The function of the child, which runs one cell for each request."""
 
     def __init__(self, work: CellRunner, questions: Questions) -> None:
         self._work = work

@@ -29,14 +29,14 @@ class Clean:
         return frozenset(fault for fault, _ in self.asked)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "cell": self.cell.fields(), "route": self.route, "status": self.status, "asked": sorted(self.asked),
         }  # fmt: skip
 
     @staticmethod
     def from_json(d: dict[str, Any]) -> Clean:
-        """Inverse of :meth:`to_json`."""
+        """Return the cell from a dict of :meth:`to_json`."""
         asked = frozenset((fault, operator) for fault, operator in d["asked"])
         return Clean(CellId(*d["cell"]), d["route"], d["status"], asked)
 

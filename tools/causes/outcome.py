@@ -12,14 +12,14 @@ from tools.causes.clean import Clean
 from tools.causes.trial import Trial
 
 RIGHT, WRONG, UNSEEN = "right", "wrong", "no cell fails"
-SHOWN = 3  # causes to keep of a fault
+SHOWN = 3  # causes to keep for a fault
 
 
 def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
-    """Return for each fault the innermost operators that run when it is asked for.
+    """Return for each fault the innermost operators that run when code asks for the fault.
 
-    The code of an operator that the fallback serves, and no native kernel, is the fallback's. Faults that are asked for
-    outside of all operators have none.
+    An operator that the fallback serves, and that has no native kernel, counts as the fallback. A fault that is asked
+    for outside of all operators only has no operator.
     """
     found: dict[str, set[str]] = {}
     served: dict[str, set[str]] = {}  # the routes of an operator's cells
@@ -101,9 +101,9 @@ def _row(trial: Trial, clean: Iterable[Clean], lies: frozenset[str]) -> dict[str
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str], reasons: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with a summary; empty if it covers these faults alone and each wrong cause has a reason.
+    """Return the errors of a summary. It has none if it covers only these faults and each wrong cause has a reason.
 
-    A fault with which no cell fails may have a reason, and one whose first cause is right may not.
+    A fault whose first cause is right must not have a reason. A fault with which no cell fails may have a reason.
     """
     found = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
     for name, row in made["detail"].items():

@@ -1,6 +1,6 @@
-"""Why the first cause of a fault is not the kernel in which the fault lies, or why no cell fails.
+"""The reasons why the first cause of a fault is not the kernel in which the fault lies, or why no cell fails.
 
-A miss without a cell that fails has its reason from the measurement where this table has none.
+If no cell fails with a fault, and this table has no reason, the reason comes from the measurement.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MOST_OTHER = 4000  # cells of overloads without a native kernel that are tried w
 def of_plan(plan: Plan) -> list[CellId]:
     """Return cells of each overload, in the order of the plan's overloads.
 
-    Of a native overload, all cells. Of any other, a cell of each dtype and of each layout.
+    A native overload has all its cells. Any other overload has a cell of each dtype and of each layout.
     """
     return [cell for o in plan.overloads() for cell in _of_overload(plan.cells(o), str(plan.inventory[o].route))]
 
@@ -26,9 +26,9 @@ def _of_overload(cells: Iterable[CellId], route: str) -> list[CellId]:
 
 
 def of_fault(asking: Iterable[Clean]) -> list[CellId]:
-    """Return cells that ask for a fault: all of native overloads, then at most ``MOST_OTHER`` of others.
+    """Return cells that ask for a fault: all cells of native overloads, then at most ``MOST_OTHER`` of others.
 
-    Of both, first a cell of each overload, then a second of each, and so on.
+    Each part has first a cell of each overload, then a second cell of each, and so on.
     """
     native: dict[str, list[CellId]] = defaultdict(list)
     other: dict[str, list[CellId]] = defaultdict(list)

@@ -43,7 +43,7 @@ def misses(made: Mapping[str, Any]) -> Table:
 
 
 def _unseen(row: Mapping[str, Any]) -> str:
-    """Return why no cell fails, from what was measured."""
+    """Return why no cell fails, from the measurement."""
     if row["gate"]:
         return "the bring-up gate finds it"
     return "no sample of the cells that were tried shows it" if row["asking"] else "no cell that was tried asks for it"

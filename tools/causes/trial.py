@@ -11,7 +11,7 @@ from typing import Any
 from conformance.results.causes import FailingCell, Manner
 from conformance.vocabulary import CellId
 
-MADE_WITH = "made_with.json"  # in the directory: what its trials were made with
+MADE_WITH = "made_with.json"  # in the directory: the build, torch and sample of its trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Trial:
     cpu_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         failing = [{**asdict(f), "cell": f.cell.fields()} for f in self.failing]
         for one in failing:
             del one["setting"]  # a trial does not repeat its cases
@@ -34,7 +34,7 @@ class Trial:
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Trial:
-        """Inverse of :meth:`to_json`."""
+        """Return the trial from a dict of :meth:`to_json`."""
         failing = tuple(map(_failing_cell, d["failing"]))
         return Trial(**{**d, "failing": failing, "passing": tuple(CellId(*fields) for fields in d["passing"])})
 
@@ -45,7 +45,7 @@ def _failing_cell(d: Mapping[str, Any]) -> FailingCell:
 
 
 def forget_others(directory: Path, made_with: Mapping[str, str]) -> None:
-    """Delete what another build, torch or sample of cells left in the directory."""
+    """Delete the files in the directory if they are of another build, torch or sample of cells."""
     head = directory / MADE_WITH
     if not head.is_file() or json.loads(head.read_text(encoding="utf-8")) != made_with:
         for file in (*directory.glob("*.json"), *directory.glob("*.jsonl")):

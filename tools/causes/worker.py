@@ -58,7 +58,7 @@ def main(module: str, name: str, directory: str, *faults: str) -> int:
 
 
 def made_with(backend: backends.Capabilities, cells: Sequence[CellId]) -> dict[str, str]:
-    """Return what trials depend on: they are continued with the same alone."""
+    """Return the facts that trials depend on. A measurement continues only trials with the same facts."""
     plan = hashlib.sha256("\n".join(map(str, cells)).encode()).hexdigest()[:16]
     return {"torch": torch.__version__, "build": backend.build_info().get("commit", ""), "plan": plan}
 

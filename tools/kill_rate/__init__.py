@@ -1,1 +1,1 @@
-"""Measures which planted faults of a backend each lane of the suite finds, and which other projects' checks find."""
+"""The kill-rate: the planted faults of a backend that each lane of the suite and the checks of other projects find."""

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     print(closing(made))
     if given.publish:
         _write(_summary(given, made))
-    alone = not made["lanes"]  # peers, of which nobody has to explain what they miss
+    alone = not made["lanes"]  # peers only: faults that they miss need no reason
     return 1 if not alone and (made["false_alarms"] or any(not s["why"] for s in made["survivors"])) else 0
 
 
@@ -49,7 +49,7 @@ def _summary(given: options.Options, made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nothing_left(given: options.Options) -> int:
-    """Say that the published summary covers all faults. Publishing leaves out those that are no faults any more."""
+    """Print that the published summary covers all faults. Publishing leaves out those that are no faults any more."""
     print(f"{options.PUBLISHED.name} covers all {len(given.every)} faults: nothing to measure")
     if given.publish:
         _write(restricted(options.published(), given.every))

@@ -19,7 +19,7 @@ class Check(NamedTuple):
 
 
 class ForkedHunter:
-    """``checks``: the items by name. ``timeout``: seconds for each item."""
+    """A hunter that runs each item in a child. ``checks``: the items by name. ``timeout``: seconds for each item."""
 
     untraced = ()
 

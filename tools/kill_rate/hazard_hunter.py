@@ -26,4 +26,4 @@ class HazardHunter:
         return Finding("hazard", f"hazard {item}", result.failure.partition("\n")[0]) if result.failure else None
 
     def rest(self) -> None:
-        """No child outlives its hazard."""
+        """Do nothing: no child outlives its hazard."""

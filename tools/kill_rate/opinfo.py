@@ -39,7 +39,7 @@ def ops_of(backend: Capabilities) -> list[Any]:
 
 
 def checks(backend: Capabilities) -> dict[str, Check]:
-    """Return every check of every such op, sorted by check."""
+    """Return every check of every op of :func:`ops_of`, sorted by check."""
     found: dict[str, Check] = {}
     for name, (check, dtypes) in CHECKS.items():
         for op in ops_of(backend):
@@ -140,12 +140,12 @@ def errors(op: Any, device: str, _: torch.dtype) -> None:
 
 
 def _of(*wanted: torch.dtype) -> Callable[[Any], list[torch.dtype]]:
-    """Return a test for each dtype that the op supports."""
+    """Return a function that returns the ``wanted`` dtypes that an op supports."""
     return lambda op: [d for d in wanted if d in op.dtypes]
 
 
 def _any_one(op: Any) -> list[torch.dtype]:
-    """Return one test, in the first of these dtypes that the op supports."""
+    """Return the first of these dtypes that the op supports, as a list, which may be empty."""
     return _of(REAL, LONG, COMPLEX, torch.bool)(op)[:1]
 
 

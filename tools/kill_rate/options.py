@@ -1,4 +1,4 @@
-"""The options of the command line: what is measured, and whether it can be published."""
+"""The options of the command line: the faults, lanes and peers to measure, and whether to publish the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What is measured, by name."""
+    """The names of the faults, lanes and peers to measure."""
 
     faults: tuple[str, ...]
     lanes: tuple[str, ...]
@@ -75,7 +75,7 @@ def parse(description: str | None, arguments: list[str]) -> Options:
 
 
 def peers_of(arguments: list[str]) -> tuple[str, ...]:
-    """Return the peers that a command line asks for, of which some need an environment. It is not checked otherwise."""
+    """Return the peers that a command line selects; some need an environment. Nothing else in it is checked."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--peers", default="")
     parser.add_argument("--unmeasured", action="store_true")
@@ -104,7 +104,7 @@ def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def new_faults(text: str, made: Mapping[str, Any], every: tuple[str, ...], file: str) -> tuple[str, ...]:
-    """Return the faults that the published summary ``made`` lacks, of these only those that ``text`` names, if any.
+    """Return the faults that the published summary ``made`` lacks, or those of them that ``text`` names.
 
     Exits for an unknown name, and for a fault that the summary, which ``file`` names, covers.
     """
@@ -128,7 +128,7 @@ def sample(faults: Sequence[str], size: int, seed: int) -> tuple[str, ...]:
 
 
 def add_publish(parser: argparse.ArgumentParser) -> None:
-    """Add ``--publish``, of a tool that also has ``--unmeasured``."""
+    """Add ``--publish`` to the parser of a tool that also has ``--unmeasured``."""
     parser.add_argument(
         "--publish",
         action="store_true",
@@ -157,7 +157,7 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def _named(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[str, ...]) -> Names:
-    """Return the names given, and all where none are."""
+    """Return the names that the options give, or all names where an option is not given."""
     return Names(chosen("fault", given.faults, every), chosen("lane", given.lanes, lanes), _peers(given))
 
 
@@ -194,7 +194,7 @@ def _check_whole(publish: bool, names: Names, every: tuple[str, ...], lanes: tup
 def _unmeasured(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[str, ...], torch: str) -> Names:
     """Return the faults that the published summary lacks, and its lanes and peers unless others are given.
 
-    Of its peers those are meant that have tried every fault of it.
+    The default peers are those that have tried every fault of the summary.
 
     Exits if a given fault is not one of these, and if ``--publish`` could not add the measurement to that summary.
     """

@@ -23,7 +23,7 @@ class OwnTests:
     root: Path
     matrix: Matrix
     python: str
-    kept: Path  # what is known from an earlier run
+    kept: Path  # the file with the results, also of earlier runs
 
     def kills(self, faults: list[str]) -> dict[str, str] | None:
         """Return the first failing test for each fault. None if a test fails without a fault, which is printed.

@@ -11,7 +11,7 @@ from conformance.lanes.matrix import Lane, Matrix
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A suite of another project. One with ``packages`` has an environment of its own, above that of its torch."""
+    """A suite of another project. With ``packages`` it has an environment above that of its torch."""
 
     module: str  # in tools.kill_rate: with `checks`, or with `collect` where a session has to last; see worker.use
     torch: str = ""  # the versions that it allows; "" if it runs on any
@@ -32,7 +32,7 @@ def environment_of(name: str) -> str:
 
 
 def lane_of(peer: Peer, m: Matrix, first: Lane) -> Lane:
-    """Return the lane of a peer: ``first`` if the peer allows its torch, else one like it of the newest torch allowed.
+    """Return the lane of a peer: ``first`` if the peer allows its torch, else a like lane of the newest allowed torch.
 
     Raises LookupError if the matrix has no such torch.
     """

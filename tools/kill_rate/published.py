@@ -53,8 +53,9 @@ def joined(published: Summary, made: Summary, faults: Sequence[str]) -> dict[str
 def with_peers(published: Summary, made: Summary) -> dict[str, Any]:
     """Return the published summary with the results of a measurement of peers alone.
 
-    A result of a peer for a fault replaces an earlier one. So do its seconds and false alarms, unless it has tried
-    faults before that this measurement leaves out: then they add up. Raises ValueError for a fault that is not covered.
+    A peer's result for a fault replaces its earlier result. Its seconds and false alarms replace the earlier numbers,
+    too, unless the measurement leaves out faults that the peer has tried before: then the numbers add up. Raises
+    ValueError for a fault that is not covered.
     """
     if unknown := [fault for fault in made["detail"] if fault not in published["detail"]]:
         raise ValueError(f"the published summary does not cover {_listed(unknown)}")
@@ -94,7 +95,7 @@ def restricted(published: Summary, faults: Iterable[str]) -> dict[str, Any]:
 
 
 def _added(published: Summary, made: Summary) -> dict[str, Any]:
-    """Return the totals of lanes or of peers, without the fault-free runs of ``made`` that are published already."""
+    """Return the sums of the totals of lanes or of peers. Fault-free runs in both summaries count once."""
     return {name: _sum(totals, made[name]) if name in made else totals for name, totals in published.items()}
 
 

@@ -1,9 +1,9 @@
-"""Which items of a plan ask for which faults while all are asleep. No other item can show a fault.
+"""The faults that each item of a plan asks for while all faults are asleep. No other item can show a fault.
 
-Other processes are not traced, so the items that start some are tried with each fault.
+Other processes are not traced, so items that start processes are tried with each fault.
 
-An item that only meets what an earlier one left, for example an entry of a cache, does not ask. So a measurement may
-miss a kill, and never invents one.
+An item that only meets the effect of an earlier item, for example an entry of a cache, does not ask for the fault. So a
+measurement may miss a kill, but it never reports a false kill.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Reach:
         self._asked = asked
 
     def items(self, plan: Sequence[str], fault: str, untraced: Container[str] = ()) -> list[str]:
-        """Return the items that may show the fault, in the order of the plan. Of ``untraced`` ones nothing is known."""
+        """Return the items that may show the fault, in the order of the plan. ``untraced`` items may show any fault."""
         if self._asked is None:
             return list(plan)
         return [item for item in plan if item in untraced or fault in self._asked.get(item, ())]
@@ -34,7 +34,7 @@ class Reach:
 
     @staticmethod
     def load(file: Path) -> Reach:
-        """Return what :meth:`save` wrote; nothing is known where there is no file."""
+        """Return the faults that :meth:`save` wrote. Without a file, nothing is known."""
         if not file.is_file():
             return Reach()
         found = json.loads(file.read_text(encoding="utf-8"))

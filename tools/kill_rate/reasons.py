@@ -1,4 +1,4 @@
-"""Why a fault survives the suite."""
+"""The reasons why faults survive the suite."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Step = tuple[Lane, str]  # a stage in a lane
 
 @dataclass(frozen=True)
 class Session:
-    """The lanes and faults to measure, and the directory of the results. The environments of lanes and peers exist.
+    """The lanes and faults to measure, and the directory of the results. The lanes' and peers' environments must exist.
 
     Without lanes the peers run alone.
     """
@@ -86,7 +86,7 @@ class Session:
         return tuple(fault for fault in self.faults if fault not in killed)
 
     def _trials(self, lane: Lane, hunter: str) -> tuple[trial.Trial, ...]:
-        """Return the stored trials of these faults, and those without a fault: the files may have others."""
+        """Return the stored trials of these faults, and those without a fault. The files may have trials of others."""
         files = [part.file(self._file(lane, hunter)) for part in self._parts(hunter)]
         wanted = {trial.CLEAN, *self.faults}
         return tuple(t for each in files for t in trial.read(each) if t.fault in wanted)
@@ -103,7 +103,7 @@ class Session:
                 raise
 
     def _run_steps(self) -> list[Step]:
-        """Run the steps while faults are left that no step has found. Return the steps that ran.
+        """Run the steps until every fault is found. Return the steps that ran.
 
         All workers share the items of a step.
         """
@@ -111,7 +111,7 @@ class Session:
         for lane, stage in steps(self.lanes, self.matrix):
             if not self._left(ran):
                 break
-            self._together(lane, stage, ())  # without faults, which deletes trials of another plan
+            self._together(lane, stage, ())  # without faults: deletes the trials of another plan
             ran.append((lane, stage))
             if left := self._left(ran):  # an interrupted measurement may have found them in this step
                 self._together(lane, stage, left)
@@ -140,7 +140,7 @@ class Session:
         done.check_returncode()
 
     def _interpreter_of(self, peer: str) -> str:
-        """Return the interpreter of a peer's own environment. Raises NotMade where that does not exist."""
+        """Return the interpreter of a peer's own environment. Raises NotMade if there is no such environment."""
         file = process.interpreter_file(self.root, environment_of(peer))
         if not file.is_file():
             raise process.NotMade(
@@ -172,7 +172,8 @@ def steps(lanes: Sequence[Lane], m: Matrix) -> list[Step]:
 def measured(m: Matrix) -> list[Lane]:
     """Return the main torch's lanes: all environments of the first build, the first environment of the others.
 
-    Without ThreadSanitizer, which finds no fault of a single thread, and makes each call five to fifteen times slower.
+    Builds with ThreadSanitizer are left out: it finds no fault of a single thread, and makes each call five to fifteen
+    times slower.
     """
     environment = m.environments[0]
     lanes = [lane for lane in m.lanes() if lane.torch == m.main_torch and "thread" not in lane.build.sanitizers]

@@ -25,7 +25,7 @@ ROUTES = ("native", "fallback", "composite")
 def quick(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     """Return the quick scenarios, then a few cells of the smoke tier.
 
-    Those are some of each native overload, and one of each fallback overload, since fallbacks share code.
+    These are a few cells of each native overload, and one cell of each fallback overload, since fallbacks share code.
     """
     plan = _plan(backend, "smoke")
     kept = [order.varied(plan.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(plan, "native")]
@@ -42,8 +42,8 @@ def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
 def full(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     """Return the cells of the full tier.
 
-    First come each dtype and each layout of native, then of fallback overloads, then all scenarios and the same of
-    composite overloads, then every other pair of a dtype and a layout.
+    First come each dtype and each layout of native overloads, then of fallback overloads, then all scenarios, then each
+    dtype and each layout of composite overloads, and then every other pair of a dtype and a layout.
     """
     plan = _plan(backend, "full")
     early = [*_one_at_a_time(plan, "native"), *_one_at_a_time(plan, "fallback")]
@@ -77,7 +77,7 @@ STAGES = {"quick": quick, "smoke": smoke, "full": full, "contexts": contexts, "s
 
 
 def _served_by(plan: Plan, route: str) -> list[str]:
-    """Return the overloads of one route, one of each family at a time."""
+    """Return the overloads of one route: the first of each family, then the second of each, and so on."""
     families: dict[str, list[str]] = {}
     for overload in plan.overloads():
         if str(plan.inventory[overload].route) == route:
@@ -106,7 +106,7 @@ class SuiteHunter:
         return found_in(self._runner.observe(self._cells[item]))
 
     def rest(self) -> None:
-        """End the child. The next attempt has another."""
+        """End the child. The next attempt starts a new child."""
         if self._runner is not None:
             self._runner.close()
             self._runner = None

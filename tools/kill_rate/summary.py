@@ -57,10 +57,10 @@ def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str] | 
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
-    """Return what is outdated in a summary; empty if it covers nothing but these faults, as a measurement does.
+    """Return what is outdated in a summary: faults that are not in ``faults``, and survivors that a lane has not tried.
 
-    That tries a fault in every lane, unless one finds it. Faults that the summary does not cover are
-    :func:`unmeasured`. Peers may have tried a part of the faults.
+    A measurement tries a fault in every lane, unless a lane finds it. Faults that the summary does not cover are
+    :func:`unmeasured`. Peers may have tried only a part of the faults.
     """
     wrong = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
     for fault, rows in made["detail"].items():

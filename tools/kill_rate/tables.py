@@ -34,7 +34,7 @@ def peers(made: Mapping[str, Any]) -> Table:
 
 
 def classes(made: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
-    """A line for each class: how many faults there are, were measured, and are killed by the suite and by each peer.
+    """Return a row for each class: the numbers of all faults, of measured faults, and of those that each side kills.
 
     ``kinds``: the class of each fault.
     """
@@ -83,7 +83,7 @@ def _found(by: Mapping[str, Any], names: Iterable[str]) -> bool:
 
 
 def _part(of: Sequence[Mapping[str, Any]], peer: str) -> str:
-    """Return how many of these faults a peer finds, and of how many if it did not try all. Empty if it tried none."""
+    """Return the number of faults that a peer finds, with the number that it tried if not all; "" if it tried none."""
     tried = [by for by in of if peer in by]
     finds = sum(_found(by, [peer]) for by in tried)
     return "" if not tried else str(finds) if len(tried) == len(of) else f"{finds} of {len(tried)}"

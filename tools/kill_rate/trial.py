@@ -90,7 +90,7 @@ class Hunter(Protocol):
 
     @property
     def untraced(self) -> Collection[str]:
-        """Return the items that start processes, of which it is not known what they ask for."""
+        """Return the items that start processes. The faults that these processes ask for are not known."""
 
     def attempt(self, item: str) -> Finding | None:
         """Try one item. Return its finding, if any."""
@@ -106,14 +106,14 @@ class Faults(Protocol):
         """Wake a fault, or none."""
 
     def trace(self) -> Callable[[], set[str]] | None:
-        """Let all sleep. Return a function that returns the faults asked for since its last call, if there is one."""
+        """Put all to sleep. Return a function that returns the faults asked for since its last call, or None."""
 
 
 def hunt(
     hunter: Hunter, fault: str, items: Sequence[str], cpu_s: Callable[[], float],
     after: Callable[[str], None] = lambda _: None, found_elsewhere: Callable[[], bool] = lambda: False,
 ) -> Trial:  # fmt: skip
-    """Try the items up to the first finding; without a fault, all of them. ``after``: called after each.
+    """Try the items up to the first finding; without a fault, all of them. ``after``: called after each item.
 
     The trial also ends once another process has found the fault.
     """
@@ -139,7 +139,7 @@ class TrialFile:
 
     def __init__(self, path: Path, made_with: dict[str, Any]) -> None:
         self._path = path
-        self.reach = path.with_suffix(".reach.json")  # which items of the trial without a fault ask for which
+        self.reach = path.with_suffix(".reach.json")  # the faults that the items of the trial without a fault ask for
         self._head = json.dumps(made_with, sort_keys=True)
         self.trials = {trial.fault: trial for trial in read(path)} if _head(path) == self._head else {}
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +218,7 @@ def fill(
 
 
 def _clean(file: TrialFile, hunter: Hunter, plan: Sequence[str], faults: Faults, cpu_s: Callable[[], float]) -> Trial:
-    """Try every item without a fault, and keep which faults each asks for."""
+    """Try every item without a fault, and store the faults that each item asks for."""
     asked: dict[str, set[str]] = {}
     traced = faults.trace()
     try:

@@ -23,7 +23,7 @@ from tools.kill_rate.suite_hunter import STAGES, SuiteHunter
 from tools.kill_rate.trial import CLEAN, HAZARDS, QUICK, Hunter, Kills, Part, Trial, TrialFile, fill
 
 CELL_TIMEOUT = 60.0  # as in a run of the suite: a busy machine is slow
-# Of the quick stage. Each lane waits there for the fault that hangs, in a scenario, which has five times as long.
+# Of the quick stage. There, each lane waits for the fault that hangs, in a scenario, which has five times this limit.
 QUICK_TIMEOUT = 20.0
 HAZARD_TIMEOUT = 60.0
 
@@ -55,7 +55,7 @@ def main(module: str, name: str, hunter: str, path: str, share: str, *faults: st
 
 
 class Planted:
-    """The faults of a backend, by its module ``testing``. That it traces them is optional."""
+    """The faults of a backend, through its module ``testing``. The module need not be able to trace them."""
 
     def __init__(self, module: str) -> None:
         self._testing = importlib.import_module(f"{module}.testing")
@@ -88,7 +88,7 @@ def cpu_s() -> float:
 
 
 def tell(name: str, trial: Trial) -> None:
-    """Return one line about a trial."""
+    """Print one line about a trial."""
     killed = trial.killed
     if trial.fault == CLEAN:
         said = f"no fault: {len(trial.findings)} false alarms in {trial.tried} items"
@@ -98,5 +98,5 @@ def tell(name: str, trial: Trial) -> None:
 
 
 if __name__ == "__main__":
-    tie_to(os.getppid())  # a session that is killed leaves none behind
+    tie_to(os.getppid())  # a killed session leaves no worker behind
     sys.exit(main(*sys.argv[1:]))

@@ -33,7 +33,7 @@ class Architecture:
 
 
 def of_transformers(name: str) -> Callable[..., Any]:
-    """Return what builds a model of transformers from the arguments of its configuration."""
+    """Return a function that builds a model of transformers from the arguments of its configuration."""
 
     def build(config: str, **sizes: Any) -> Any:
         return getattr(transformers, name)(getattr(transformers, config)(**sizes))
@@ -47,7 +47,7 @@ def tokens(*shape: int) -> torch.Tensor:
 
 
 def own_loss(output: Any, _inputs: Inputs) -> torch.Tensor:
-    """Return the loss that a model of transformers computes of its labels."""
+    """Return the loss that a model of transformers computes from its labels."""
     loss: torch.Tensor = output.loss
     return loss
 

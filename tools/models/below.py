@@ -17,7 +17,7 @@ _NOT_ON_META = {"copy_": ("_copy_from",)}
 
 
 class Finder(WatchingMode):
-    """Runs torch's kernel for all devices besides each call that has one, and notes which overloads the kernel calls.
+    """A mode that also runs torch's kernel for all devices in each call that has one, and records the kernel's calls.
 
     One call of an overload is tried for each combination of the arguments' dtypes and numbers of dimensions.
     """
@@ -40,7 +40,7 @@ class Finder(WatchingMode):
         return func(*args, **kwargs)
 
     def look(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Note what the kernel for all devices calls, if there is one and nothing like this call was tried."""
+        """Record the calls of the kernel for all devices, if there is one and no call like this one was tried."""
         name, kernel = overload_of(func), composite_kernel_of(func)
         key = (name, _kinds((*args, *kwargs.values())))
         if kernel is None or name in _NOT_ON_META or key in self._tried:
@@ -56,7 +56,7 @@ class Finder(WatchingMode):
 
 
 class _Inside(WatchingMode):
-    """Notes the calls of one kernel, and looks below each of them."""
+    """A mode that records the calls of one kernel, and the calls below each of them."""
 
     def __init__(self, finder: Finder, found: dict[str, None]) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Runs the main commands in settings of other machines, and compares the outcomes of cells."""
+"""The main commands in the settings of other machines, and a comparison of the cells' outcomes."""

@@ -27,7 +27,7 @@ class Setting:
 
 FOUR_THREADS = {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}
 BARE = {"PYTHONDONTWRITEBYTECODE": "1", "CCACHE_DISABLE": "1"}
-# A small /tmp: what the suite and the tests write there has to fit.
+# A small /tmp: the files that the suite and the tests write there must fit.
 SMALL_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=64m tmpfs /tmp && exec "$@"', "sh")
 
 # Variations that act on different parts, CPU's kernels, the device, the processes, share a setting, since each costs
@@ -76,7 +76,7 @@ class Measured:
 
     @property
     def cpu(self) -> str:
-        """The processor that it was measured on."""
+        """The processor of the measurement."""
         return self.machine["cpu"]
 
     @property

@@ -44,7 +44,7 @@ def collect(backend: Capabilities, use: Use) -> int:
     os.chdir(Path(__file__).parent)  # where TorchCTS looks for its manifest
     speed.remember()
     plugin = Session(use)
-    with TemporaryDirectory() as evidence:  # which TorchCTS keeps of failing tests
+    with TemporaryDirectory() as evidence:  # the files that TorchCTS writes for failing tests
         code = pytest.main([*_arguments(package, device), "--results-dir", evidence], plugins=[plugin])
     return plugin.result(int(code))
 

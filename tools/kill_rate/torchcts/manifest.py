@@ -1,6 +1,6 @@
-"""The manifest in which TorchCTS looks up what a device supports. This one names all features but ``torch.compile``.
+"""The manifest that tells TorchCTS the features of a device. It names all features but ``torch.compile``.
 
-Tests of a feature that the device does not have fail without a fault, too, so the search leaves them out.
+Tests of a feature that the device does not have fail without a fault, too, so they are tried with no fault.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Functions whose results TorchCTS 0.4.1 computes anew thousands of times: without them it collects ten times as fast.
+"""Replacements of functions that TorchCTS 0.4.1 calls thousands of times. With them it collects ten times as fast.
 
-The results stay the same: one reads a file of the package, one sums it up, and one looks for a ``unittest.TestCase``
-among the callers, of which TorchCTS has none.
+The results do not change: one function reads a file of the package, one summarizes the file, and one looks for a
+``unittest.TestCase`` among its callers, and TorchCTS has no such class.
 """
 
 from __future__ import annotations
