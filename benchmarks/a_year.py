@@ -1,7 +1,8 @@
 """The store and the report with a year of nights of many backends: ``python -m benchmarks.a_year [DIR]``.
 
 The plan of docs/scale.md has 20 backends x 12 torch versions x 12 environments: 2,880 lanes, which run each night, so
-that a year has 1,051,200 runs of 290,000 cells. These would take terabytes, so the benchmark makes what is read:
+that a year has 1,051,200 runs of 290,000 cells. These would take terabytes. The benchmark makes only the data that is
+read:
 
 - 365 closed runs of one lane at full size, written by the store, and a directory with the name of each run of some
   other lanes. A comparison lists all names, and opens the runs of its own lane alone.
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 BACKENDS, TORCHES, ENVIRONMENTS, NIGHTS = 20, 12, 12, 365
 CELLS = 290_000  # of a full lane of the reference backend
 WAVERING = 600  # cells that fail in some nights
-BROKEN = 10  # of these, how many change their outcome each night
+BROKEN = 10  # number of these cells that change their outcome each night
 FIRST = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
 ROW = "{:<66} {:>10} {:>10} {:>12}"
 COVERED = 1072  # overloads that a full run has to compare
@@ -104,7 +105,7 @@ def told(lane: str, night: int, count: int) -> Manifest:
 
 
 def summary(counts: Counter[str], count: int) -> dict[str, Any]:
-    """Return a summary of the size that a run of a lane with 177 overloads out of reach has."""
+    """Return a summary as large as that of a lane in which 177 overloads are not reached."""
     missing = [{"overload": f"op_{n}.out", "reason": "no sample can be made for it on CPU"} for n in range(177)]
     coverage = {"compared": COVERED - 177, "total": COVERED, "by_route": {}, "not_reached": missing}
     return {
@@ -236,7 +237,7 @@ def _first_page(driver: Chrome, where: Path) -> float:
 
 
 def main(directory: Path, nights: int, count: int, others: int, reported: int, listed: int) -> None:
-    """Make what is not there, and print all figures."""
+    """Make the missing data, and print all figures."""
     results = directory / "results"
     if len(runs.names(results, lanes()[0])) != nights:
         started, cpu = time.perf_counter(), time.process_time()

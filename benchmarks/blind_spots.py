@@ -68,7 +68,7 @@ def _written(outcome: CallOutcome) -> Iterator[torch.Tensor]:
 
 
 class Tally:
-    """Wraps the judge and the calls on the device, also in forked children, and counts the judge's answers."""
+    """A wrapper of the judge and the calls on the device, also in forked children, that counts the judge's answers."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

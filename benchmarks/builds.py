@@ -1,9 +1,10 @@
 """The cost of each build of a backend: ``builds.py [CELLS]`` runs the same cells in a lane of each build.
 
 Each build of ``matrices/refnpu.toml`` for its main torch runs 1,000 smoke cells (or CELLS) in a process of its own,
-three times in turn; the best run counts. Builds with a sanitizer run also with Python's objects in its memory. The
-result is the CPU seconds of the processes that ran cells, without their start, and the ratio to the first build. A
-build without an environment is left out; create one first: ``nox -s torch-2.13-asan``.
+three times in turn; the best run counts. Builds with a sanitizer also run with ``PYTHONMALLOC=malloc``, so that
+the sanitizer's memory has Python's objects, too. The result is the CPU seconds of the processes that ran cells, without
+their start, and the ratio to the first build. A build without an environment is left out; create one first:
+``nox -s torch-2.13-asan``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """CPU time of a case of the full tier, op calls and all: ``cell_cost.py [CELLS] [--against TREE] [--only WORD]``.
 
-Stretches of 50 cells of the reference NPU, drawn with a fixed seed from the whole full tier, 3,000 cells unless told
-otherwise. They run as in a child of the runner, in this process. ``TREE`` is another checkout of the suite, for example
-of the commit before a change: both run each stretch in turn, so that the load of the machine affects both alike. The
-outcomes of the cells are compared: status, counts, and the check, subject and facts of every finding.
+The benchmark draws stretches of 50 cells of the reference NPU with a fixed seed from the whole full tier, by default
+3,000 cells. A worker process of each checkout runs each stretch in a forked child, as the runner does. ``TREE`` is
+another checkout of the suite, for example of the commit before a change. Both run each stretch in turn, so that the
+load of the machine affects both alike. The outcomes of the cells are compared: status, counts, and the check, subject
+and facts of every finding.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def serve(only: str) -> None:
     from conformance.vocabulary import DEFAULT_SEED
 
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what ops warn of
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # warnings of ops
     warnings.simplefilter("ignore")
     setattr(oracle, "time", SimpleNamespace(perf_counter_ns=time.thread_time_ns))  # noqa: B010  # calls in CPU time
     plan = Plan(backends.find(BACKEND), Selection(tier=TIERS["full"]), DEFAULT_SEED)
@@ -55,7 +56,7 @@ def serve(only: str) -> None:
 
 
 def _stretch(work: Any, cells: list[Any]) -> list[dict[str, Any]]:
-    """Run cells in a child process, and those behind one that ends it in another. Return a reply for each."""
+    """Run cells in a child process. After a cell that ends it, start a new child. Return a reply for each cell."""
     replies: list[dict[str, Any]] = []
     while len(replies) < len(cells):
         reading, writing = os.pipe()
@@ -79,7 +80,7 @@ def _run(work: Any, cells: list[Any], into: int) -> NoReturn:
 
     progress = Progress()
     for cell in cells:
-        parts: list[Any] = []  # as many as the cell has cases that may have damaged the process, and one
+        parts: list[Any] = []  # one more than the cases that may have damaged the process
         begun = time.process_time()
         first: int | None = 0
         while first is not None:
@@ -127,7 +128,7 @@ class Worker:
         return cpu, found
 
     def row(self, name: str) -> str:
-        """One line of figures."""
+        """Return one line of figures."""
         each, inside = 1e6 * self.cpu / self.cases, 1e6 * self.op / self.cases
         return f"{name:<10} {self.cases:>8} {each:>12.0f} {inside:>9.0f} {self.op / self.cpu:>9.1%} {self.failing:>9}"
 

@@ -2,7 +2,7 @@
 
 The cells are 2,000 (or CELLS) of the reference NPU's smoke tier. One in a hundred is of ``masked_fill``, which the
 planted fault ``crash_in_kernel`` kills. Three kinds of runs take turns, three times each: without the fault, with it,
-and with a check of each death for being steady or flaky. The best run counts, in wall and CPU time.
+and with a check whether each death is steady or flaky. The best run counts, in wall and CPU time.
 """
 
 from __future__ import annotations

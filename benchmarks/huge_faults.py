@@ -1,7 +1,7 @@
 """Whether ``conformance huge`` finds faults that only huge tensors show: ``huge_faults.py``. Needs 16 GiB of memory.
 
-Each fault of the class ``huge`` is awake in one run of two programs: that which is to fail, and one that is to hold.
-Then every program runs without a fault. Printed are the results, and their seconds.
+Each fault of the class ``huge`` is awake in one run of two programs: a program that must fail, and one that must pass.
+Then every program runs without a fault. The benchmark prints the results and their seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from refnpu import testing
 from conformance import backends
 from conformance.huge import runner
 
-# The program that finds each fault, and one of other kernels.
+# The program that finds each fault, and a program with other kernels.
 FAULTS = {
     "fill_count_in_32_bits": ("fill", "clone"),
     "copy_bytes_in_32_bits": ("clone_half", "fill"),
@@ -34,7 +34,7 @@ def tried(name: str, wrong: bool) -> bool:
 
 
 def main() -> int:
-    """Return 0 if every fault is found and nothing else is."""
+    """Return 0 if every fault is found and no program fails otherwise."""
     right = True
     for fault, (fails, holds) in FAULTS.items():
         print(fault, flush=True)

@@ -1,9 +1,9 @@
 """Whether ``conformance perf`` finds planted slowdowns: ``perf_faults.py [--seconds S] [--rounds R] [--results DIR]``.
 
-Each fault of the class ``speed`` is awake in one run over its op and the ops next to it. Runs without a fault come
-before and after each, and are compared with each other: what differs between those is a false alarm. Printed are, for
-each fault, whether its op is found slower and first, its factor with the interval, and how many cases of other ops are
-found slower.
+Each fault of the class ``speed`` is awake in one run over its op and the ops next to it. Before and after each run with
+a fault there is a run without a fault. A difference between these two runs is a false alarm. The benchmark prints for
+each fault whether its op is found slower and first, its factor with the interval, and the number of cases of other ops
+that are found slower.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def measured(fault: str, seconds: float, rounds: int, results: Path) -> PerfRun:
 
 
 def line(fault: str, old: PerfRun, new: PerfRun) -> str:
-    """Return what a comparison says about a fault, or about none."""
+    """Return a line about a comparison, with the fault that is awake in ``new``, if any."""
     slower = diff.compare(old.records, new.records).of(Change.SLOWER)
     own = [c for c in slower if c.key.overload == FAULTS.get(fault)]
     first = bool(own) and slower[0] is own[0]

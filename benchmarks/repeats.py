@@ -34,7 +34,7 @@ from conformance.vocabulary import DEFAULT_SEED, CellId
 SUMMARY = Path(__file__).parents[1] / "results" / "kill-rate" / "summary.json"
 BACKEND = "refnpu"
 TIMEOUT = 60.0
-INQUIRY_S = 60.0  # for each cell: a whole run has as much for many
+INQUIRY_S = 60.0  # for each cell; a whole run has the same time for many cells
 REPEAT = "repeat: "
 PROCESSES = 10  # in which a cell may fail
 
@@ -61,7 +61,7 @@ def cells(plan: Plan) -> dict[str, CellId]:
 
 
 def failure(plan: Plan, kill: Kill) -> str | None:
-    """Return the text of the failure in the first fresh process that has one, None if none of them has."""
+    """Return the text of the failure in the first fresh process in which the cell fails, None if it never fails."""
     testing.set_fault(kill.fault)
     try:
         for _ in range(PROCESSES):
@@ -84,7 +84,7 @@ def printed(text: str) -> str:
 
 
 def fails(kill: Kill, command: str) -> bool:
-    """Whether the command ends as pytest does after failures."""
+    """Return whether the command ends as pytest does after failures."""
     program, *arguments = shlex.split(command)
     with tempfile.TemporaryDirectory() as elsewhere:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a run reads before its first cell, in CPU time: ``startup.py [ROUNDS]``.
+"""The CPU time of the steps before the first cell of a run: ``startup.py [ROUNDS]``.
 
 Each round is a process of its own that takes the steps in turn: import torch, list the overloads of the dispatcher,
 open the corpus without and with its generated samples, decode both, and look up the facts of each overload. The result

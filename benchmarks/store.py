@@ -1,9 +1,9 @@
 """The store against two alternatives, over a year of nights: ``store.py [DIR] [--nights N] [--cells N]``.
 
-The benchmark creates N closed runs of one lane (365 runs of 100,000 cells) unless DIR contains them. 1 cell in 200
-fails, some of them only in some nights. The result is the size of a run on disk, and the time to compare the last night
-with the one before, including the year's history of the differing cells: with ``conformance diff`` as a user starts it,
-with JSON lines read by Python, and with a table in SQLite with an index.
+The benchmark creates N closed runs of one lane (365 runs of 100,000 cells) unless DIR contains them. At first 1 cell in
+100 fails, and each night five of these cells change their outcome. The result is the size of a run on disk, and the
+time to compare the last night with the night before, including the year's history of the differing cells: with
+``conformance diff`` as a user starts it, with JSON lines read by Python, and with an indexed table in SQLite.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What submission costs when work is late: ``submission.py [--rounds N]``, for additions of vectors of floats.
 
 Each mode of the reference NPU runs in a process of its own, and so does CPU, which executes each call before it
-returns. All start before any is measured, and the rounds alternate between them. Printed are the medians of the
-microseconds until a call returns and until its work is done, for queues of 100 calls, and the ratio to ``synchronous``.
+returns. All processes start before the first measurement, and the rounds alternate between them. The benchmark prints
+the medians of the microseconds until a call returns and until its work is done, for queues of 100 calls, and the ratios
+to ``synchronous``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MODES: dict[str, tuple[str, dict[str, str]]] = {
 SIZES = (16, 16_384, 1_048_576)
 CALLS = 100
 ROW = "{:<12} {:>10} {:>12} {:>7} {:>12} {:>7}"
-# Reads a size a line, and answers with the seconds until the calls returned and until their work was done.
+# Reads one size per line, and answers with the seconds until the calls returned and until their work was done.
 MEASURE = f"""
 import json, sys, time
 import torch
@@ -56,7 +57,7 @@ def started(device: str, variables: dict[str, str]) -> subprocess.Popen[str]:
 
 
 def asked(process: subprocess.Popen[str], size: int) -> tuple[float, float]:
-    """Return the microseconds a call of one round until it returned and until its work was done."""
+    """Return the microseconds per call of one round, until the calls returned and until their work was done."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{size}\n")
