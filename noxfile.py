@@ -35,7 +35,7 @@ from tools.new_user import use_as_a_new_user, use_beside_another  # noqa: E402 -
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
-# A lane whose environment was skipped would run in one that an earlier command made.
+# If an environment were skipped, its lanes would run in the environment of an earlier command.
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "docs-check", "tests"]
 
@@ -117,7 +117,7 @@ def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
     """Run the cells of one lane in the environment of another session."""
     start = start_of(session, lane)
     arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--lane-tier", lane.torch.tier]
-    # The plugin of Hypothesis, which the tests use and the cells do not, loads all of it at the end of a session.
+    # The plugin of Hypothesis loads all of Hypothesis at the end of a session, and only the tests need it.
     arguments += ["-rN", "-p", "no:hypothesispytest", *session.posargs]
     session.run(
         start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True,
@@ -302,7 +302,7 @@ def package_tests(session: nox.Session) -> None:
     again = ["--reinstall-package", "op-conformance"] if session.venv_backend == "uv" else ["--force-reinstall"]
     for name in [*files("dist/*.whl"), *files("dist/*.tar.gz")]:
         session.install(*again, str(ROOT / name), env=index_variables(session))
-        # Outside of the checkout, where neither Python nor pytest's configuration finds it.
+        # Outside of the checkout, so that neither Python nor pytest's configuration finds the checkout.
         with tempfile.TemporaryDirectory() as place, session.chdir(place):
             use_as_a_new_user(session, m.backend)
             use_beside_another(session, Path(place))
