@@ -18,7 +18,7 @@ CORE_HOUR_USD, GIGABYTE_MONTH_USD = 0.04, 0.023  # assumed
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a year costs if a lane has this number of cells."""
+    """The costs of a year if a lane has this number of cells."""
 
     cells: int
 

@@ -19,7 +19,7 @@ def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
     """Return for each fault the innermost operators that run when code asks for the fault.
 
     An operator that the fallback serves, and that has no native kernel, counts as the fallback. A fault that is asked
-    for outside of all operators only has no operator.
+    for only outside of all operators has no operator.
     """
     found: dict[str, set[str]] = {}
     served: dict[str, set[str]] = {}  # the routes of an operator's cells

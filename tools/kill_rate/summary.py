@@ -57,7 +57,7 @@ def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str] | 
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
-    """Return what is outdated in a summary: faults that are not in ``faults``, and survivors that a lane has not tried.
+    """Return the outdated parts of a summary: faults that are not in ``faults``, and survivors that a lane did not try.
 
     A measurement tries a fault in every lane, unless a lane finds it. Faults that the summary does not cover are
     :func:`unmeasured`. Peers may have tried only a part of the faults.

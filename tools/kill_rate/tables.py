@@ -22,7 +22,7 @@ def totals(made: Mapping[str, Any]) -> Table:
 
 
 def peers(made: Mapping[str, Any]) -> Table:
-    """Return a row for each peer: what it, the suite, and only one of them find of the faults that it tried."""
+    """Return a row for each peer: of the faults that it tried, those that it, the suite, or only one finds."""
     rows = []
     for peer in made["peers"]:
         tried = tried_by(made, peer)

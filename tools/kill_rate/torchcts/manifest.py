@@ -1,6 +1,6 @@
 """The manifest that tells TorchCTS the features of a device. It names all features but ``torch.compile``.
 
-Tests of a feature that the device does not have fail without a fault, too, so they are tried with no fault.
+Tests of a feature that the device does not have fail without a fault, too, so no fault is tried on them.
 """
 
 from __future__ import annotations
