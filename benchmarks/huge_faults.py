@@ -1,7 +1,8 @@
-"""Whether ``conformance huge`` finds faults that only huge tensors show: ``huge_faults.py``. Needs 16 GiB of memory.
+"""A test whether ``conformance huge`` finds faults that show only in huge tensors: ``huge_faults.py``.
 
 Each fault of the class ``huge`` is awake in one run of two programs: a program that must fail, and one that must pass.
-Then every program runs without a fault. The benchmark prints the results and their seconds.
+Then every program runs without a fault. The benchmark prints the results and their seconds. It
+needs 16 GiB of memory.
 """
 
 from __future__ import annotations
