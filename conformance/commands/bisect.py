@@ -194,7 +194,7 @@ def _carry_out(request: Request, question: Question, out: Path | None = None) ->
     probe = _probe(request, question, processes, workshop)
     ahead = 0 if request.perf else request.ahead  # a build would disturb the times
     session = Session(kept, probe, workshop, out / record.STATE, tell, ahead)
-    # CI stops a job with SIGTERM. Then too, no compiler may go on and no worktree may stay.
+    # CI stops a job with SIGTERM. As after Ctrl-C, compilers and worktrees must not be left behind.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     prepares = any(point.torch for point in question.points)  # else only worktrees are made, which searches share
     try:
