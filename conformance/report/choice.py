@@ -21,7 +21,7 @@ class Choice:
 
     @property
     def misses_latest(self) -> bool:
-        """Whether a damaged run is later than the shown run, and might have been shown otherwise."""
+        """Whether a damaged run is later than the shown run. Undamaged, it might be the shown run."""
         return any(name > self.shown.name for name in self.damaged)
 
 
