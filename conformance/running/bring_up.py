@@ -1,4 +1,4 @@
-"""The bring-up gate in children: the primitives that every comparison needs, and the numbers that the device keeps."""
+"""The bring-up gate in children: tries the primitives that comparisons need, and the device's subnormal numbers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from conformance.support.signals import signal_name
 
 
 class BringUp:
-    """Asks a device before its first cell. ``child``: the last child, if a cell can run in it.
+    """The requests to a device before its first cell. ``child``: the last child, if a cell can run in it.
 
-    ``fresh`` makes a child that does without what is known to be broken. ``timeout``: seconds of each question.
+    ``fresh`` starts a child that does without the known broken primitives. ``timeout``: seconds for each request.
     """
 
     def __init__(self, work: Work, children: Children, fresh: Callable[[], Child], timeout: float) -> None:
@@ -27,7 +27,7 @@ class BringUp:
         self.child: Child | None = None
 
     def primitives(self) -> tuple[GateFailure | None, dict[str, GateFailure]]:
-        """Return the failure of a primitive without which no cell can be judged, or else those of others by name."""
+        """Return the failure of a primitive that all cells need, else None and the failures of others by name."""
         limits: dict[str, GateFailure] = {}
         for index, primitive in enumerate(self._work.primitives()):
             self.child = self.child or self._fresh()
@@ -46,7 +46,7 @@ class BringUp:
         return None, limits
 
     def subnormals(self) -> tuple[str, ...]:
-        """Return the dtypes whose subnormal numbers the device keeps. No cell runs in a child that was asked."""
+        """Return the dtypes whose subnormal numbers the device keeps. The children that are asked run no cells."""
         kept = []
         for dtype in self._work.subnormal_dtypes():
             self.child = self.child or self._fresh()

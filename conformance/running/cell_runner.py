@@ -1,4 +1,4 @@
-"""The cells of a plan, run in this process: each case judged, and a cell's cases added up to an observation."""
+"""A runner of a plan's cells in the current process, which judges each case and adds up an observation of the cell."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from conformance.torch_versions import print_stacks_of_deaths, settle_threads
 from conformance.torch_versions.compilers import load_decompositions
 from conformance.vocabulary import CellId, Status
 
-# Seconds for the search of the sizes at which a case fails: a hundred calls of a large case would be a timeout.
+# Seconds for the search for the sizes at which a case fails. Without a limit, its many calls could exceed a timeout.
 _BOUNDARY_S = 10.0
 
 
 class CellRunner:
-    """Runs the cells of one backend's plan (in a child of the runner)."""
+    """A runner of the cells of one backend's plan. :class:`Work` says which methods are called in a child."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -49,36 +49,36 @@ class CellRunner:
         self._broken: tuple[str, ...] = ()  # primitives
 
     def prepare(self) -> None:
-        """Load what each child would load for itself, before the first is forked. Does not touch the device."""
+        """Load what every child needs, before the first child is forked. Does not touch the device."""
         self.plan.load()
-        poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
+        poison(1, "bool").clone()  # the first operator call of a process initializes torch
         compiled = [Compiled.name] if any(catalogue.find(c.overload).compiles for c in self.plan.scenarios()) else []
         for name in [*self.plan.contexts(), *compiled]:
             contexts.of(name).load()
 
     def prepare_for_doubts(self) -> None:
-        """Load what a child loads when it doubts CPU for the first time."""
+        """Load the decompositions, which a child needs when it doubts CPU's result for the first time."""
         load_decompositions()
 
     def try_primitive(self, index: int) -> str:
-        """What is broken of a primitive that comparisons need; to be run in a child."""
+        """Return what is wrong with a primitive that comparisons need, "" if nothing is. Call this in a child."""
         return bringup.failing(self.plan.backend, index)
 
     def without(self, primitives: Sequence[str]) -> None:
-        """Do without broken primitives in this process."""
+        """From now on, do without these broken primitives in this process."""
         bringup.without(self.plan.backend, primitives)
         self._broken = tuple(primitives)
 
     def subnormal_dtypes(self) -> tuple[str, ...]:
-        """The dtypes for which the device is asked whether it keeps subnormal numbers."""
+        """Return the dtypes for which the device is asked whether it keeps subnormal numbers."""
         return subnormals.asked(self.plan.backend)
 
     def keeps_subnormals(self, dtype: str) -> bool:
-        """Ask the device whether it keeps the subnormal numbers of a dtype; to be run in a child."""
+        """Return whether the device keeps the subnormal numbers of a dtype. Call this in a child."""
         return subnormals.keeps(self.plan.backend, dtype)
 
     def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
-        """From now on, judge as a device that keeps the subnormal numbers of these dtypes."""
+        """From now on, expect the device to keep the subnormal numbers of these dtypes."""
         self.plan.backend.subnormals = tuple(dtypes)
 
     def print_stacks(self) -> None:
@@ -88,7 +88,7 @@ class CellRunner:
     def settle(self) -> dict[str, str] | None:
         """Wait for all work of the device. Return the error (type, message) that this raises, None if there is none.
 
-        None also if a case is known to have lost the device.
+        Also return None if a case has lost the device.
         """
         if self._has_lost_device:
             return None
@@ -101,17 +101,17 @@ class CellRunner:
         self.plan.backend.read_back_after_calls()
 
     def primitives(self) -> list[Tried]:
-        """The primitives, in the order they are tried."""
+        """Return the primitives of the bring-up gate, in the order in which they are tried."""
         texts = enumerate(zip(bringup.GATE, bringup.names(), strict=True))
         return [Tried(p.name, text, bringup.blocks(self.plan.backend, i)) for i, (p, text) in texts]
 
     def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
-        """The first of these primitives that the cell, or each of its cases, needs; "" when it needs none."""
+        """Return the first of these primitives that the cell needs, or that each of its cases needs; "" if none is."""
         needed = bringup.needed(cell, self.route(cell), primitives)
         return needed or bringup.needed_by_each(cell, self.plan.cases, primitives)
 
     def case_ids(self, cell: CellId) -> list[str]:
-        """The ids of a cell's cases, in the order they run."""
+        """Return the ids of a cell's cases, in the order in which they run."""
         return self.plan.case_ids(cell)
 
     def arguments(self, cell: CellId, index: int) -> tuple[PlacedArgument, ...]:
@@ -119,24 +119,24 @@ class CellRunner:
         return () if cell.is_scenario else placed_arguments(self.plan.cases(cell)[index])
 
     def route(self, cell: CellId) -> str:
-        """How the backend serves the cell's overload."""
+        """Return the route of the cell's overload."""
         return self.plan.route(cell)
 
     def operators(self, calls: Sequence[str]) -> tuple[str, ...]:
-        """Return the operators of overloads that a native stack names, e.g. ``fill__Scalar``, if they are known."""
+        """Return the operators of overloads from a native stack, e.g. ``fill__Scalar``, without unknown overloads."""
         named = {overload.replace(".", "_"): overload.partition(".")[0] for overload in self.plan.inventory}
         return tuple(dict.fromkeys(named[call] for call in calls if call in named))
 
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
     ) -> tuple[Observation, int | None]:
-        """Run the cell's cases from index ``first`` up to ``stop``, in this process. Never raises for what an op does.
+        """Run the cell's cases from index ``first`` up to ``stop``, in this process. Errors of ops are not raised.
 
-        Returns what was observed, and the index to go on from in a fresh process, where a case that is not defined
-        may have damaged this one.
+        Return the observation and the index at which to continue in a fresh process. The index is None unless CPU's
+        call may have damaged this process, or a case has lost the device.
         """
-        warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
-        gc.disable()  # between cells is early enough, and a tenth of a cell's time is saved
+        warnings.simplefilter("ignore")  # the warnings of ops (prototype dtypes, deprecations) are not judged
+        gc.disable()  # collecting between cells is early enough, and saves a tenth of a cell's time
         try:
             return self._run(cell, first, progress, stop)
         finally:
@@ -168,9 +168,9 @@ class CellRunner:
         return tally.observation()
 
     def reference(self, cell: CellId, index: int) -> bool:
-        """Run the CPU side alone of one case, several times over other leftovers in memory.
+        """Run only the CPU side of one case, three times with different bytes in freed memory.
 
-        Return whether the results are the same each time. A scenario runs once.
+        Return whether the results are the same each time. A scenario runs once, and the result is True.
         """
         if cell.is_scenario:
             catalogue.find(cell.overload).run("cpu")
@@ -183,7 +183,7 @@ class CellRunner:
         return sound
 
     def checks(self, cell: CellId, index: int) -> list[str]:
-        """Judge one case, as :meth:`run` does; returns the checks that fail."""
+        """Judge one case as :meth:`run` does. Return the checks that fail."""
         warnings.simplefilter("ignore")
         self.plan.backend.initialize()
         if cell.is_scenario:
@@ -193,7 +193,7 @@ class CellRunner:
         return [m.check.value for m in result.mismatches]
 
     def precede(self, ids: Sequence[str]) -> None:
-        """Run these cases, and all cases of these cells. What they find is left to their own runs."""
+        """Run these cases, and all cases of these cells. Their results are discarded."""
         warnings.simplefilter("ignore")
         self.plan.backend.initialize()
         for found in filter(None, map(CellId.parse, (id_.partition("#")[0] for id_ in ids))):
@@ -205,7 +205,7 @@ class CellRunner:
                     self._judge_of(found).judge(case)
 
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
-        """Run one case once more, on the device or on CPU; returns the operators that ran there, in order."""
+        """Run one case once more, on the device or on CPU. Return the operators that ran there, in order."""
         warnings.simplefilter("ignore")
         self.plan.backend.initialize()
         if cell.is_scenario:
@@ -263,7 +263,7 @@ def _boundary(judge: Judge, case: Case) -> Boundary | None:
 
 
 class _Tally:
-    """Adds up the cases of one cell."""
+    """The results of one cell's cases, added up to an observation."""
 
     def __init__(self, cell: CellId, route: str) -> None:
         self.cell = cell
@@ -272,10 +272,10 @@ class _Tally:
         self.raw_ns = 0
         self.cases = 0
         self.tainted = False
-        self.left_cases = False  # whether cases need a primitive that is broken
-        self.reason = ""  # why the first case that could not be compared could not
+        self.left_cases = False  # whether cases did not run because they need a broken primitive
+        self.reason = ""  # the reason for which the first skipped case was not compared
         self.lacking: Counter[str] = Counter()  # skipped cases, by the overload that a native kernel lacks
-        self.left_out = ""  # what of a scenario could not be compared
+        self.left_out = ""  # the part of a scenario that could not be compared
         self._failures: list[CaseFailure] = []
         self._failing = 0
         self._broken = False
@@ -293,15 +293,15 @@ class _Tally:
         judged: Callable[[], CaseResult],
         told: Callable[[CaseFailure], CaseFailure] = lambda f: f,
     ) -> None:
-        """Judge a case and add what came of it.
+        """Judge a case and add its result.
 
-        ``named`` returns the id of the case, and is called for a failure alone. ``told`` returns a failure with more
+        ``named`` returns the id of the case, and is called only for a failure. ``told`` returns a failure with more
         facts.
         """
         self.cases += 1
         try:
             result = judged()
-        except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
+        except Exception:  # noqa: BLE001  # the suite itself failed: record that, and run the next case
             self.broke(CaseFailure(named(), trouble=traceback.format_exc()))
             return
         self.raw_ns += result.raw_ns

@@ -31,8 +31,8 @@ from conformance.support.forking import fork
 from conformance.support.signals import ignore_interruptions
 from conformance.support.time_limits import TimeLimit
 
-# The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE). An op may exit with any code, so
-# such a child also sends its last reply.
+# The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE). An op may exit with this code too,
+# so such a child also sends ``_LAST_REPLY``.
 BROKEN = 70
 _LAST_REPLY = {"broken": True}
 
@@ -40,24 +40,24 @@ _LENGTH = struct.Struct("<I")
 _LOG_READ = 1 << 20  # bytes of a child's stderr that are read
 _LOG_KEPT = 20_000  # characters that are kept: libc's message and the innermost frames come first
 _LOG_MOST = 16 << 20  # bytes that a child's output may take on the disk
-_TICK = 0.2  # seconds between two looks at that
-_STACK_S = 10.0  # seconds that a child may take to write its stack, also where others keep the processors busy
+_TICK = 0.2  # seconds between two checks of the output's size
+_STACK_S = 10.0  # seconds that a child may take to write its stack; enough on a busy machine too
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The child ended during a request. ``status``: the exit code or minus the signal, as in subprocess."""
+    """The end of a child during a request. ``status``: the exit code or minus the signal, as in subprocess."""
 
     status: int
     log: str
     report: SanitizerReport | None = None  # if a sanitizer stopped the child; then ``log`` is its text
-    broken: bool = False  # the suite itself failed in the child, and did not die of an op
+    broken: bool = False  # whether the suite itself failed in the child, and not an op
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """The child was killed because it took longer than ``seconds``; ``log`` holds its Python stack."""
+    """The end of a child that was killed after ``seconds`` without a reply. ``log`` holds its Python stack."""
 
     seconds: float
     log: str
@@ -66,9 +66,9 @@ class Hang:
 class Child:
     """A forked child that runs ``serve(request) -> reply``; both are JSON. See also :class:`Spawned`.
 
-    The child's output is kept for the report: libc's message, or the stack of a fatal signal. If there are megabytes of
-    it, only the beginning stays on the disk. Its temporary directory is its own, and is removed with it: an op that
-    kills the process, or a server that the process started, leaves files there.
+    The child's output is kept for the report, for example libc's message or the stack of a fatal signal. If the output
+    is longer than ``_LOG_MOST``, only its beginning stays on the disk. The child has a temporary directory of its own,
+    which :meth:`close` removes: an op that kills the process, or a server that the process started, leaves files there.
     """
 
     def __init__(self, serve: Callable[[Any], dict[str, Any]]) -> None:
@@ -81,7 +81,7 @@ class Child:
             os.close(self._requests)
             os.close(self._replies)
             os.environ.update(self._environment())
-            tempfile.tempdir = None  # to be looked up again
+            tempfile.tempdir = None  # so that tempfile reads TMPDIR again
             live(serve, requests, replies, self._log.fileno())
         os.close(requests)
         os.close(replies)
@@ -99,11 +99,11 @@ class Child:
         return requests, replies
 
     def _environment(self) -> dict[str, str]:
-        """Return the variables that are the child's own."""
+        """Return the environment variables in which the child differs from its parent."""
         return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._directory)
 
     def _watch(self) -> None:
-        """Open a descriptor that says when the process ends: processes that it started may keep its pipes open."""
+        """Open a descriptor that shows the end of the process. Processes that it started may keep its pipes open."""
         self._ended = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
@@ -138,7 +138,7 @@ class Child:
         return Death(self._status, str(report) if report else said[:_LOG_KEPT], report, broken)
 
     def _cut(self, to: int) -> None:
-        """Keep the first ``to`` bytes of the output, if there is too much of it."""
+        """Keep only the first ``to`` bytes of the output if it is longer than ``_LOG_MOST``."""
         if os.fstat(self._log.fileno()).st_size > _LOG_MOST:
             os.ftruncate(self._log.fileno(), to)
 
@@ -162,7 +162,7 @@ class Child:
         self.close()
 
     def _read(self, count: int, limit: TimeLimit) -> bytes | None:
-        """Return ``count`` bytes; b"" if the pipe was closed or the child ended before; None after the limit."""
+        """Return ``count`` bytes; b"" if the pipe is closed or the child ends first; None after the limit."""
         data = b""
         watched = [self._replies, *([self._ended] if self._ended >= 0 else [])]
         while len(data) < count:
@@ -181,7 +181,7 @@ class Child:
         return data
 
     def _hung(self, seconds: float) -> Hang:
-        """Have the child write its Python stack and end by that, and kill it if it does not."""
+        """Make the child write its Python stack and end. Kill it if it does not end."""
         os.kill(self.pid, signal.SIGUSR1)
         if self._ended >= 0:
             ready([self._ended], _STACK_S)
@@ -240,7 +240,7 @@ class Spawned(Child):
 
 
 def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:
-    """Answer requests by ``serve`` until the parent closes the pipe or dies. Does not return.
+    """Answer requests with ``serve`` until the parent closes the pipe or dies. Does not return.
 
     ``requests``, ``replies`` and ``log`` are open file descriptors.
     """
@@ -253,12 +253,12 @@ def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, lo
                     _reply(outgoing, serve(json.loads(incoming.read(_LENGTH.unpack(head)[0]))))
             except SystemExit as e:  # an op that is written in Python ends its process
                 code = e.code if isinstance(e.code, int) else int(e.code is not None)
-            except BaseException:  # noqa: BLE001  # as below; the parent learns of it from the reply
+            except BaseException:  # noqa: BLE001  # as below, but the reply tells the parent that the suite failed
                 traceback.print_exc()
                 sys.stderr.flush()
                 code = BROKEN
                 _reply(outgoing, _LAST_REPLY)
-    except BaseException:  # noqa: BLE001  # the parent reads it from the log; nothing above this frame may run twice
+    except BaseException:  # noqa: BLE001  # the parent reads it from the log; no frame above this one may run twice
         traceback.print_exc()
         sys.stderr.flush()
         code = BROKEN
@@ -275,7 +275,7 @@ def _settle(log: int) -> None:
     """Ignore interruptions, die with the parent, leave no core file, and write all output to the log."""
     ignore_interruptions()
     tie_to(os.getppid())
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # hundreds fill a disk
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # core files fill a disk
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
@@ -283,12 +283,13 @@ def _settle(log: int) -> None:
     sanitizers.report_to(2)
     sys.stdout = sys.stderr = os.fdopen(os.dup(log), "w")
     faulthandler.enable(sys.stderr, all_threads=False)
-    # After the stack comes the signal's default, which ends the process: the parent sees that the stack is complete.
+    # ``chain`` runs the signal's default action after the stack, which ends the process. The end of the process tells
+    # the parent that the stack is complete.
     faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True, chain=True)
 
 
 def remove_directories(parent: int) -> None:
-    """Remove the directories of the children of a process that a signal kept from removing them."""
+    """Remove the directories that the children of process ``parent`` left if a signal killed that process."""
     for directory in Path(tempfile.gettempdir()).glob(f"{_prefix(parent)}*"):
         shutil.rmtree(directory, ignore_errors=True)
 

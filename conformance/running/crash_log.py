@@ -1,7 +1,7 @@
-"""What a dead process wrote to stderr: the message, its native stack and its Python stack apart. Pure.
+"""The stderr of a dead process, split into the message, the native stack and the Python stack. Pure.
 
-The native stack is the one that torch prints (``frame #5: ...``), the Python stack that of faulthandler. Frames of the
-suite, of the C library and of Python say nothing about a backend and are left out.
+torch prints the native stack (``frame #5: ...``), faulthandler the Python stack. Frames of the suite, of the C library
+and of Python are left out, because they say nothing about a backend.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _THREAD = re.compile(r"^\S.*, PID: \d+, Thread \d+:\s*$")
 _PYTHON_THREAD = re.compile(r"^(Current thread|Thread|Stack) .*\(most recent call first\):$")
 _PYTHON_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _NOISE = re.compile(r"^(Extension modules: |<omitting python frames>|Fatal Python error: )")
-# A call by way of the dispatcher, and one of a kernel of torch, which has the name of its overload as a rule.
+# A call through the dispatcher, or of a kernel of torch, which usually has the name of its overload.
 _CALL = re.compile(r"^at::(?:_ops::(\w+)::(?:call|redispatch)|native::(\w+))\(")
 _UNKNOWN = "<unknown function>"
 _TORCH = re.compile(r"/torch/lib/|/torch/_C")
@@ -36,10 +36,10 @@ class CrashLog:
     """The parts of a log."""
 
     message: str
-    stack: tuple[str, ...] = ()  # frames of the thread that died, those of the backend first
+    stack: tuple[str, ...] = ()  # frames of the thread that died, the backend's frames first
     calls: tuple[str, ...] = ()  # overloads that the thread was calling, the innermost first, e.g. ``fill__Scalar``
-    python: tuple[str, ...] = ()  # the innermost first, without those of the suite
-    script_line: int = 0  # of a program that writes scripts: the number of the line that ran, 0 if it is not known
+    python: tuple[str, ...] = ()  # Python frames without those of the suite, the innermost first
+    script_line: int = 0  # if the program writes scripts: the number of the script's line that ran; 0 if unknown
 
 
 def parse(log: str) -> CrashLog:
@@ -87,6 +87,6 @@ def _native(frames: Iterable[tuple[str, Frame]]) -> Iterator[str]:
 
 
 def _outside(frames: list[str]) -> list[str]:
-    """Return the innermost frames up to the first of the suite."""
+    """Return the innermost frames that come before the first frame of the suite."""
     suite = (n for n, frame in enumerate(frames) if _SUITE.search(frame.rpartition(":")[0]))
     return frames[: next(suite, len(frames))][:PYTHON_FRAMES_SHOWN]

@@ -1,8 +1,8 @@
-"""Whether a crash is steady, flaky, or caused by an earlier case: found in fresh processes, within a time budget.
+"""The repetition of crashes in fresh processes: finds whether a crash is steady, flaky, or caused by an earlier case.
 
-The case runs alone in fresh processes. If it never crashes there, everything that the dead process had run is repeated
-in the same order. Then a search finds the shortest tail of it that still leads to the crash. The first case of that
-tail is the cause.
+The case runs alone in fresh processes. If it never crashes there, the stretches that the dead process had run are
+repeated before it in the same order, as many of the last ones as the time budget allows. Then a search finds the
+shortest tail of this order that still leads to the crash. The first case of this tail is the cause.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Finding:
     """The result of repeating a crash. The pairs are (crashes, tries). See :class:`DeathFinding` for the fields."""
 
     alone: tuple[int, int] = (0, 0)
-    again: tuple[int, int] = (0, 0)  # after everything that the dead process had run, in the same order
-    before: int = 0  # number of cells that the dead process had run
+    again: tuple[int, int] = (0, 0)  # after the last cells that the dead process had run, in the same order
+    before: int = 0  # number of these cells
     after: Stretch | None = None  # the cause
     confirmed: tuple[int, int] = (0, 0)  # after the cause alone
     left_out: LeftOut = LeftOut.NOTHING
@@ -61,9 +61,9 @@ class Finding:
 
 @dataclass(slots=True)
 class DeathInquiry:
-    """Repeats the crashes of a run in fresh processes. ``seconds`` is the time budget for all of them.
+    """The repetition of a run's crashes in fresh processes. ``seconds`` is the time budget for all of them.
 
-    As much time again is for the stacks of crashes that are not repeated, see :meth:`stack`.
+    The stacks of crashes that are not repeated have a second budget of the same size, see :meth:`stack`.
     """
 
     dies: Dies
@@ -78,10 +78,11 @@ class DeathInquiry:
         self._stacks_s = self.seconds
 
     def stack(self, found: Finding, case: Stretch, read: Callable[[Sequence[Stretch]], T], nothing: T) -> T:
-        """Return what ``read`` finds of the stack of a crash in one more process, ``nothing`` where it is not tried.
+        """Return the stack that ``read`` finds by repeating a crash in one more process, or ``nothing``.
 
-        ``read`` gets the stretches that lead to the crash. A crash that never happens again is not tried. One that was
-        not repeated because others were like it, or for lack of time, is tried as long as there is time for stacks.
+        ``read`` gets the stretches that lead to the crash. It is not called for a crash that never happened again. For
+        a crash that was not repeated, because earlier crashes had its signature or for lack of time, ``read`` is called
+        as long as there is time for stacks.
         """
         if found.left_out in (LeftOut.REPEATED, LeftOut.TIME):
             if self._stacks_s <= 0:
@@ -95,7 +96,7 @@ class DeathInquiry:
         return read([case] if found.alone[0] or not found.after else [found.after, case])
 
     def of(self, signature: tuple[str, ...], case: Stretch, before: Sequence[tuple[Stretch, float]]) -> Finding:
-        """Repeat one crash. ``before``: what the dead process had run, oldest first, with the seconds of each."""
+        """Repeat one crash. ``before``: the stretches that the dead process had run and their seconds, oldest first."""
         if self.seconds <= 0:
             return Finding(left_out=LeftOut.TIME)
         self._asked[signature] += 1
@@ -124,12 +125,13 @@ class DeathInquiry:
         confirmed = self._tries([culprit, case], TRIES, ends) if culprit else (0, 0)
         if culprit and confirmed[0] == confirmed[1]:
             return Finding(alone, again, cells, culprit, confirmed)
-        # A crash by chance, in every second process say, passes five times alone and crashes twice in 1 of 128 cases.
+        # A random crash in every second process, for example, passes alone five times and then crashes twice with a
+        # probability of 1 in 128. More tries tell it from a crash that depends on the order.
         died, tried = self._tries([*order, case], TRIES - ORDERS, ends)
         return Finding(alone, (again[0] + died, again[1] + tried), cells)
 
     def _tries(self, order: Sequence[Stretch], tries: int, ends: float) -> tuple[int, int]:
-        """Return (crashes, tries). There are fewer tries if the time is over."""
+        """Return (crashes, tries). There are fewer tries if time runs out, but at least one."""
         died = tried = 0
         while tried < tries and (not tried or self.clock() < ends):
             died += self.dies(order)
@@ -137,7 +139,7 @@ class DeathInquiry:
         return died, tried
 
     def _culprit(self, order: Sequence[Stretch], case: Stretch, ends: float) -> Stretch | None:
-        """Return the cell or the case after which alone the case crashes, None if several are needed."""
+        """Return the single cell, or case of it, after which the case crashes; None if several cells are needed."""
         cell = order[-self._shortest(order, case, ends)]
         if not self.dies([cell, case]):
             return None

@@ -1,4 +1,4 @@
-"""Observations of cells whose child ended, and the observation of all runs that a cell took. Pure."""
+"""Observations of cells whose child ended, and the merged observation of a cell's runs. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from conformance.vocabulary import CellId, Check, Fact, Status
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a child: the case, the side, and the number of cases and nanoseconds of the cell so far."""
+    """The end of a child: the case, the side (``phase``), and the cell's number of cases and nanoseconds so far."""
 
     how: ChildDeath | Hang
     case: str
     phase: str
     cases: int
     wall_ns: int
-    script: tuple[str, ...] = ()  # the lines of the script that ran, of a program that writes scripts
+    script: tuple[str, ...] = ()  # if the program writes scripts: the lines of the script that ran
 
     @property
     def broken(self) -> bool:
@@ -56,7 +56,7 @@ def death(cell: CellId, route: str, end: End, arguments: tuple[PlacedArgument, .
 
 
 def reference_death(cell: CellId, route: str, end: End) -> Observation:
-    """Return the observation of a cell whose CPU side dies alone, which is not the device's fault."""
+    """Return the observation of a cell whose CPU side dies without the device, which is not the device's fault."""
     what = f"died: {end.signal}" if end.signal else f"did not return within {end.record().seconds:g} s"
     reason = f"the CPU reference of {end.case} {what}"
     return Observation(
@@ -65,7 +65,7 @@ def reference_death(cell: CellId, route: str, end: End) -> Observation:
 
 
 def unsound_reference(cell: CellId, route: str, end: End) -> Observation:
-    """Return the observation of a cell that died by chance, in a case in which CPU reads past its arguments."""
+    """Return the observation of a cell that died by chance, in a case whose CPU reference reads past its arguments."""
     reason = f"the CPU reference of {end.case} reads memory that nobody wrote; a process that did so died: {end.signal}"
     return Observation(
         cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal, wall_ns=end.wall_ns
@@ -73,7 +73,7 @@ def unsound_reference(cell: CellId, route: str, end: End) -> Observation:
 
 
 def told(observation: Observation, finding: Finding, after: str) -> Observation:
-    """Return the observation of a death with the result of repeating it."""
+    """Return the observation of a death with the result of repeating the death. ``after``: the id of the cause."""
     (failure,) = observation.failures
     assert failure.death
     died = replace(failure.death, finding=finding.record(after))
@@ -81,7 +81,7 @@ def told(observation: Observation, finding: Finding, after: str) -> Observation:
 
 
 def with_stack(observation: Observation, stack: tuple[str, ...], operators: tuple[str, ...]) -> Observation:
-    """Return the observation of a death with its native stack, and the operators on it."""
+    """Return the observation of a death with its native stack and the operators in that stack."""
     (failure,) = observation.failures
     assert failure.death
     died = replace(failure.death, stack=stack, operators=operators)
@@ -96,7 +96,7 @@ def broken(how: ChildDeath | Hang) -> bool:
 def with_leak(
     observation: Observation, lost: Sequence[Lost], cells: Sequence[CellId], guilty: CellId | None
 ) -> Observation:
-    """Return an observation that fails with the leaks of its batch. ``guilty`` is the cell that leaks alone."""
+    """Return the observation with a failure for the leaks of ``cells``. ``guilty`` is the cell that leaks alone."""
     facts = {
         "kind": Fact.HOST_LEAK.value, "cells": len(cells), "guilty": str(guilty or ""),
         "lost": [one.facts() for one in lost],
@@ -115,12 +115,12 @@ _COUNTED = ("cases", "wall_ns", "cpu_ns", "raw_ns", "compared")
 
 
 def deaths(parts: Iterable[Observation]) -> int:
-    """Return the number of these runs of a cell that ended with the death of their process, or with a hang."""
+    """Return the number of these runs of a cell whose process died or hung."""
     return sum(p.status in (Status.CRASH, Status.TIMEOUT) or bool(p.signal) for p in parts)
 
 
 def merge(parts: list[Observation], left: int) -> Observation:
-    """Return one observation of the runs that a cell took. ``left``: cases not run after too many deaths."""
+    """Merge the observations of a cell's runs into one. ``left``: number of cases not run after too many deaths."""
     if len(parts) == 1 and not left:
         return parts[0]
     status = min((p.status for p in parts), key=_WORST.index)

@@ -1,7 +1,8 @@
-"""Whether a case fails alone, at random, or only after earlier cases: found in fresh processes, in bounded time.
+"""The repetition of failures in fresh processes: finds whether a case fails alone, at random, or after other cases.
 
-The case runs alone in fresh processes. If it never fails there, ever longer tails of what its process had run before
-are repeated in front of it, until it fails. A search then leaves the cases after which alone it fails.
+The case runs alone in fresh processes. If it never fails there, its process's earlier stretches are repeated before it,
+first the last one, then longer and longer tails, until it fails. A search then reduces this tail to the cases that the
+failure needs. The time is bounded.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from conformance.running.protocol import Stretch
 
 # Number of fresh processes in which a case runs alone, and in which an order is confirmed.
 TRIES = 5
-# The same for a case that fails in some of them, so that the share is known.
+# Number of fresh processes for a case that fails in some of the first ones, so that the share is known.
 MANY = 20
 # Number of failures of one signature (overload, check) that are repeated.
 ASKED = 2
-# Time budget in seconds of a run, or of each of its workers; and of one failure in it: ONE, or PART of what is left.
+# Time budget in seconds of a run, or of each of its workers. One failure may take ONE seconds, or PART of the remaining
+# time if that is more.
 SECONDS = 30.0
 ONE = 10.0
 PART = 1 / 3
-# The longest order of which single cells are left out one by one.
+# The longest order whose stretches are left out one by one, to find those that a failure needs.
 _SHORT = 12
 
 Fails = Callable[[Sequence[Stretch]], bool]  # whether a fresh process that runs these stretches fails in the last one
@@ -49,7 +51,7 @@ class Repeated:
 
 @dataclass(slots=True)
 class FailureInquiry:
-    """Repeats the failing cases of a run in fresh processes. ``seconds`` is the time budget for all of them."""
+    """The repetition of a run's failing cases in fresh processes. ``seconds`` is the time budget for all of them."""
 
     pieces: Pieces
     seconds: float = SECONDS
@@ -60,9 +62,10 @@ class FailureInquiry:
     def of(
         self, signature: tuple[str, ...], fails: Fails, case: Stretch, before: Sequence[tuple[Stretch, float]]
     ) -> Repeated:
-        """Repeat one case. ``before``: what its process had run, oldest first, with the seconds of each.
+        """Repeat one case. ``before``: the stretches that its process had run, oldest first, with their seconds.
 
-        Of a signature that was repeated before and found to be ordered, only the same order is tried.
+        After :data:`ASKED` failures of a signature, only the order that an earlier failure needed is tried, if it is
+        known.
         """
         self._asked[signature] += 1
         asked, known = self._asked[signature] > ASKED, self._known.get(signature)
@@ -124,7 +127,7 @@ class _Search:
         return self.fails([*after, self.case])
 
     def _tries(self, after: Sequence[Stretch], tries: int, already: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-        """Return (failures, tries), with those of ``already``. There are fewer tries if the time is over."""
+        """Return (failures, tries), including ``already``. There are fewer tries if time runs out."""
         failed, tried = already
         while tried < tries and (not tried or not self._over()):
             failed += self._fails(after)
@@ -132,7 +135,10 @@ class _Search:
         return failed, tried
 
     def _tail(self, order: Sequence[Stretch]) -> tuple[Sequence[Stretch], bool]:
-        """Return the shortest tail of ``order`` after which the case fails, and whether all tails were tried."""
+        """Return the shortest tail of ``order`` after which the case fails, () if none is found.
+
+        Also return whether the search came to an end: False if time ran out before the case failed.
+        """
         passing, length = 0, 1  # the case passes after the last `passing`
         while not (order and self._fails(order[-length:])):
             if length >= len(order):
@@ -147,7 +153,11 @@ class _Search:
         return order[-length:], True
 
     def _needed(self, tail: Sequence[Stretch]) -> tuple[Stretch, ...]:
-        """Return what of a tail the case needs: its first alone, or of a short tail those that cannot be left out."""
+        """Return the stretches of a tail that the failure needs.
+
+        That is the first one if it suffices. Otherwise, in a tail of at most ``_SHORT`` stretches, those that cannot be
+        left out are returned, and a longer tail is returned whole.
+        """
         if self._fails(tail[:1]):
             return self._piece(tail[0])
         if len(tail) > _SHORT:
@@ -160,7 +170,7 @@ class _Search:
         return tuple(kept)
 
     def _piece(self, cell: Stretch) -> tuple[Stretch, ...]:
-        """Return the one case of a cell after which the case fails, the cell if several are needed."""
+        """Return the one case of a cell that suffices for the failure, the cell if several cases are needed."""
         cases = self.pieces(cell)
         if len(cases) == 1:
             return tuple(cases)

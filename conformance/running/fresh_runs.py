@@ -1,4 +1,4 @@
-"""What stretches of cases do in a fresh process, which runs them in order and is then ended."""
+"""Runs of stretches of cases, in order, in a fresh process that is closed afterwards."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from conformance.running.endings import broken
 from conformance.running.protocol import Stretch, checks_request
 from conformance.vocabulary import CellId
 
-# Seconds for a crash whose stack is printed: the printing may hang where the heap is damaged.
+# Seconds for a crash whose stack is printed. Printing may hang if the heap is damaged.
 STACK_TIMEOUT = 20.0
 
 Reply = dict[str, Any] | Death | Hang
 
 
 class FreshRuns:
-    """Runs in fresh processes. ``fresh`` starts one. ``timeout`` returns the seconds that a cell may take."""
+    """Runs in fresh processes. ``fresh`` starts a process. ``timeout`` returns the seconds that a cell may take."""
 
     def __init__(self, fresh: Callable[[], Child], timeout: Callable[[CellId], float]) -> None:
         self._fresh = fresh
         self._timeout = timeout
 
     def reply(self, ran: Stretch, *, settled: bool = False) -> dict[str, Any] | None:
-        """Return the reply to a stretch, None if the process ends. ``settled``: see :meth:`Stretch.request`."""
+        """Return the reply to a stretch, None if the process dies or hangs.
+
+        ``settled``: see :meth:`Stretch.request`.
+        """
         (reply,) = self._replies([(ran.request(settled=settled), self._timeout(ran.cell))])
         return reply if isinstance(reply, dict) else None
 
@@ -43,7 +46,7 @@ class FreshRuns:
         return isinstance(last, dict) and check in last["checks"]
 
     def crash(self, order: Sequence[Stretch]) -> CrashLog:
-        """Return what the process says, with its native stack, if it dies."""
+        """Return the log of the process with its native stack if it dies or hangs, else an empty log."""
 
         def seconds(stretch: Stretch) -> float:
             return min(self._timeout(stretch.cell), STACK_TIMEOUT)

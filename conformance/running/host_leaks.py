@@ -1,7 +1,7 @@
 """Leaks of host memory, which LeakSanitizer finds in the child process.
 
-Python keeps its small objects in memory of its own, which it does not get from malloc. A search looks for pointers
-there as well, as a tensor may be referred to from nowhere else.
+Python keeps its small objects in its own memory, which does not come from malloc. A search looks for pointers in this
+memory as well, because it may hold the only reference to a tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.running.sanitizer_report import Leak
 
 _SEARCH = "__lsan_do_recoverable_leak_check"
 _REGISTER, _UNREGISTER = "__lsan_register_root_region", "__lsan_unregister_root_region"
-_IS_OWN = "__sanitizer_get_ownership"  # whether a block is one of malloc
+_IS_OWN = "__sanitizer_get_ownership"  # whether malloc allocated a block
 
 
 def searchable() -> bool:
@@ -38,8 +38,8 @@ class Lost:
     stack: str  # identifies the stack
     objects: int
     bytes: int = 0
-    at: tuple[str, ...] = ()  # the frames of the stack without those of libraries, the innermost first
-    trouble: str = ""  # the process' stderr if the search did not end
+    at: tuple[str, ...] = ()  # the stack's frames in the code under test, the innermost first
+    trouble: str = ""  # the process' stderr if it died or hung during the search
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for the record of a failure."""
@@ -47,7 +47,7 @@ class Lost:
 
 
 class Searcher:
-    """Finds the leaks of the code under test since the last search. Used in the child."""
+    """A search for leaks of the code under test since the last search. Used in the child."""
 
     def __init__(self) -> None:
         self._told: Counter[str] = Counter()  # leaked objects by stack
@@ -72,9 +72,9 @@ class Searcher:
 
 @contextmanager
 def _python_memory_searched() -> Iterator[None]:
-    """Within, a search finds the pointers in Python's own memory."""
+    """Make a search within this context find the pointers in Python's own memory."""
     process = ctypes.CDLL(None)
-    gc.collect()  # what is garbage now would else be kept by ``freeze``
+    gc.collect()  # otherwise ``freeze`` would keep the current garbage
     gc.unfreeze()
     objects = sorted(map(id, gc.get_objects()))
     gc.freeze()  # as in every child
@@ -93,7 +93,7 @@ def _python_memory_searched() -> Iterator[None]:
 def mappings_of(
     objects: Sequence[int], maps: str, is_from_malloc: Callable[[int], bool] = lambda _: False
 ) -> list[tuple[int, int]]:
-    """Return start and end of each anonymous mapping that contains an object which is not from malloc.
+    """Return start and end of each writable anonymous mapping with an object that does not come from malloc.
 
     ``objects``: addresses, sorted. ``maps``: the text of ``/proc/self/maps``.
     """
@@ -109,7 +109,7 @@ def mappings_of(
 
 
 def _by_stack(leaks: Iterable[Leak]) -> list[Lost]:
-    """The losses of the code under test. LeakSanitizer may report one stack, as it is printed, several times."""
+    """Return the leaks of the code under test, added up for each stack, which LeakSanitizer may report repeatedly."""
     found: dict[str, Leak] = {}
     for leak in leaks:
         if leak.own:

@@ -14,7 +14,7 @@ MODES = (AUTO, FORK, SPAWN)
 # The module that a spawned child runs.
 _MODULE = "conformance.running.spawned"
 
-# The forked children after which a run is taken for a long one. A run of a few cells is not to wait for more imports.
+# Number of forked children after which a run counts as long and imports more. A short run does not wait for that.
 _MANY = 8
 
 
@@ -27,11 +27,11 @@ class Children(Protocol):
         """Return a child that has run no case."""
 
     def close(self) -> None:
-        """End the spare children, and give back the memory of ``progress``."""
+        """End the spare children, and free the memory of ``progress``."""
 
 
 class Forking:
-    """Children forked from this process, which has imported everything and not used the device. Takes milliseconds."""
+    """Children forked from this process, which has not used the device. A start takes milliseconds."""
 
     def __init__(self, work: Work) -> None:
         self.progress = Progress()
@@ -47,7 +47,7 @@ class Forking:
         return Child(self._serve)
 
     def close(self) -> None:
-        """There are no spare children."""
+        """Free the memory of ``progress``. There are no spare children."""
         self.progress.close()
 
 
@@ -76,7 +76,7 @@ class Spawning:
 
 
 def choose(mode: str, wish: str, device_in_use: bool) -> tuple[str, str]:
-    """Return FORK or SPAWN, and a note for the user. ``wish`` is the mode of the backend's adapter.
+    """Return FORK or SPAWN, and a note for the user. ``wish`` is the mode that the backend's adapter asks for.
 
     Raises ValueError if ``mode`` is FORK and forked children could not use the device.
     """

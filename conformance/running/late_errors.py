@@ -1,8 +1,8 @@
-"""Errors of late work: which run of a cell shows the case that caused the error, and not one that met it. Pure.
+"""The search for the case that caused an error of late work, which a later case may have met instead. Pure.
 
-A device may report an error at a call that comes after the one that caused it. Each cell therefore ends with a
-synchronization, so that no cell meets an error of another. If a case of the cell may have met the error of an earlier
-one, the cell runs again in a fresh process, with a synchronization after each case.
+A device may report an error in a later call than the one that caused it. Each cell therefore ends with a
+synchronization, so that no cell meets the error of another cell. If a case may have met the error of an earlier case,
+the cell runs again in a fresh process, with a synchronization after each case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from conformance.records import CaseFailure, Mismatch, Observation
 from conformance.vocabulary import Check, Fact, Status
 
-# Number of cells of one overload that run again although no late error is known, and in which none is found.
+# Number of cells of one overload that run again in vain, after which only a known late error makes a cell run again.
 ASKED = 2
 
 
@@ -25,15 +25,15 @@ def late_error(error: Mapping[str, str]) -> Mismatch:
 
 @dataclass(slots=True)
 class LateErrorInquiry:
-    """Decides which cells run again. ``_own`` counts by overload those that ran again in vain."""
+    """The choice of the cells that run again. ``_own``: the number of cells that ran again in vain, by overload."""
 
     _own: Counter[str] = field(default_factory=Counter)
 
     def suspects(self, observation: Observation, late: Mapping[str, str] | None, first_case: str) -> bool:
-        """Return whether a case may have met the error of another.
+        """Return whether a case may have met the error of an earlier case.
 
-        ``late``: what the device raised when it was synchronized at the end of the cell. ``first_case``: the case that
-        ran first; its error cannot be that of an earlier case.
+        ``late``: the error that the device raised when it was synchronized at the end of the cell. ``first_case``: the
+        case that ran first, which cannot have met the error of an earlier case.
         """
         if late or any(f.trouble for f in observation.failures):
             return True
@@ -43,10 +43,11 @@ class LateErrorInquiry:
     def charged(
         self, observation: Observation, late: Mapping[str, str] | None, settled: Observation | None, last_case: str
     ) -> Observation:
-        """Return the observation of the run that is to be believed.
+        """Return the observation in which the case that caused an error has the error.
 
-        ``settled``: that of the run with a synchronization after each case; None if its process died. An error at the
-        end of the cell that this run does not show is charged to the last case, so that it is not lost.
+        ``settled``: the observation of the run with a synchronization after each case; None if its process died. If
+        that run does not show the error at the end of the cell, the last case is charged with it, so that it is not
+        lost.
         """
         raised, caused = _raising(observation), _raising(settled) if settled else frozenset()
         if settled and (caused - raised or (caused and (late or observation.status is Status.ERROR))):

@@ -1,8 +1,8 @@
-"""The cells of a run that leak host memory: a child is searched, and the cell found, by its parent.
+"""The parent's search for the cells that leak host memory in a child.
 
-A search scans the whole process and takes about a second. So it runs after a batch of cells, not after each cell. To
-find the cell of a leak, halves of the batch run again in fresh children. Leaks of a child before its first cell do not
-count.
+A search scans the whole process of the child and takes about a second. Therefore, it runs after a batch of cells, not
+after each cell. To find the cell that leaks, halves of the batch run again in fresh children. Leaks of a child before
+its first cell do not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conformance.running.host_leaks import Lost
 from conformance.running.protocol import SEARCH, Stretch
 from conformance.vocabulary import CellId
 
-SHARE = 0.05  # part of the run's time that searches may take
+SHARE = 0.05  # share of the run's time that searches may take
 SEARCH_TIMEOUT = 120  # seconds that a search may take, in addition to the timeout of a cell
 
 
@@ -41,7 +41,7 @@ class Batch:
 
 
 class LeakSearch:
-    """Searches one child at a time, after each batch of cells.
+    """The search of one child at a time, after each batch of cells.
 
     ``fresh`` starts a child. ``timeout`` returns the seconds that a cell may take.
     """
@@ -58,7 +58,7 @@ class LeakSearch:
         return self._batch.due()
 
     def forget(self) -> None:
-        """Begin a new batch: what ran in a child that is gone cannot be searched."""
+        """Begin a new batch, because a child that has ended cannot be searched."""
         self._batch.cells = []
 
     def searched(self, observation: Observation, child: Child) -> Observation:
@@ -100,7 +100,7 @@ class LeakSearch:
 
 
 def beyond(lost: Iterable[Lost], baseline: Iterable[Lost]) -> list[Lost]:
-    """Return the leaks of which a process that has run no cell has fewer blocks, or none."""
+    """Return the leaks with more blocks than in ``baseline``, which are the leaks of a process that has run no cell."""
     known = {one.stack: one.objects for one in baseline}
     return [one for one in lost if one.objects > known.get(one.stack, 0)]
 

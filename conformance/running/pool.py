@@ -1,7 +1,7 @@
 """A pool of worker processes that run cells in parallel, each with a runner and children of its own; no torch.
 
-They are forked before a run's cells are collected, so that each of their children is forked from a process that holds
-the plan and nothing else. This process hands out cells and takes observations as they come.
+The workers are forked before a run's cells are collected, so that each of their children is forked from a process that
+holds only the plan. The pool's process hands out cells and receives observations as they come.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from conformance.vocabulary import CellId
 
 _LENGTH = struct.Struct("<I")
 _READ = 1 << 16  # bytes
-# Cells that a worker has at hand: as many as take about so many seconds, within these bounds.
+# A worker has as many cells at hand as take about ``_AT_HAND_S`` seconds, within the bounds on their number.
 _AT_HAND_S = 0.1
 _FEWEST, _MOST = 2, 64
 
@@ -50,8 +50,8 @@ class Gone:
 class Pool:
     """A pool of ``jobs`` workers.
 
-    In each worker, ``make`` returns its runner, and ``complete`` returns an observation with more facts in it, given
-    the primitives that the bring-up gate found broken.
+    Both arguments are called in the workers. ``make`` returns a worker's runner. ``complete`` gets an observation and
+    the primitives that the bring-up gate found broken, and returns the observation with more facts.
     """
 
     def __init__(self, make: Callable[[], Runner], jobs: int, complete: Complete = lambda o, _: o) -> None:
@@ -63,7 +63,7 @@ class Pool:
             self._workers.append(self._worker())
 
     def gate(self) -> Gate:
-        """Try the bring-up gate in one worker. All workers then work by its result."""
+        """Try the bring-up gate in one worker, and tell its result to all workers."""
         worker = self._workers[0]
         worker.send(_GATE)
         while True:
@@ -102,7 +102,7 @@ class Pool:
         """End the workers. A worker with cells left is killed."""
         for worker in self._workers:
             worker.close()
-        gc.unfreeze()  # else libraries report at this process's end that what they had before the fork has leaked
+        gc.unfreeze()  # otherwise libraries report their objects from before the fork as leaks when this process ends
 
     def _worker(self) -> _Worker:
         pipes = [end for worker in self._workers if worker.requests >= 0 for end in (worker.requests, worker.replies)]
@@ -111,7 +111,10 @@ class Pool:
         return worker
 
     def _replace(self, ended: _Worker, left: deque[CellId]) -> tuple[list[Gone], _Worker]:
-        """Replace a worker that ended. The first of its cells was running; the others go back to ``left``."""
+        """Replace a worker that ended. Return its first cell, which was running, and the new worker.
+
+        The other cells of the worker that ended go back to ``left``.
+        """
         how = ended.reap()
         gone = [Gone(ended.at_hand.popleft(), how)] if ended.at_hand else []
         left.extendleft(reversed(ended.at_hand))
@@ -142,15 +145,15 @@ class _Worker:
         self.ended = False
         self._pending = bytearray()
         self._status: int | None = None
-        self._seconds = _AT_HAND_S / _FEWEST  # that a cell takes, of late
+        self._seconds = _AT_HAND_S / _FEWEST  # moving average of the time that a cell takes
         self._asked_to_end = False
 
     def send(self, message: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it ended: reading says so
+        with contextlib.suppress(BrokenPipeError):  # the worker has ended, which read() finds
             _write(self.requests, message)
 
     def tell(self, gate: Gate) -> None:
-        """Have it do without the broken primitives of the bring-up gate, and judge by what the device keeps."""
+        """Make the worker do without the gate's broken primitives, and expect the subnormal numbers that it found."""
         if gate.limits or gate.subnormals:
             self.send(json.dumps({"without": [*gate.limits], "subnormals": [*gate.subnormals]}).encode())
 
@@ -177,7 +180,7 @@ class _Worker:
             yield observation
 
     def hand_out(self, left: deque[CellId], workers: int) -> None:
-        """Send some of the cells ``left`` to a worker that has few; after the last, ask for what it holds back."""
+        """Send some of the cells ``left`` if the worker has few. After the last one, ask for the held observation."""
         wanted = min(_MOST, max(_FEWEST, int(_AT_HAND_S / max(self._seconds, 1e-9))), max(1, len(left) // workers))
         if left and len(self.at_hand) <= max(1, wanted // 2):  # the newest may be held back, see _Service
             cells = [left.popleft() for _ in range(min(wanted, len(left)))]
@@ -209,7 +212,7 @@ class _Worker:
 
 
 def _live(make: Callable[[], Runner], complete: Complete, incoming: int, outgoing: int) -> NoReturn:
-    """Run the cells that come in, until the parent closes the pipe or dies. The worker's main function."""
+    """Serve requests until the parent closes the pipe or dies. The worker's main function."""
     code = 0
     try:
         ignore_interruptions()  # the parent ends the run
@@ -224,13 +227,13 @@ def _live(make: Callable[[], Runner], complete: Complete, incoming: int, outgoin
 
 @dataclass
 class _Service:
-    """The requests that a worker serves."""
+    """The service of a worker, which answers the requests of the pool."""
 
     make: Callable[[], Runner]
     complete: Complete
     outgoing: int
     without: Sequence[str] = ()  # the broken primitives of the bring-up gate
-    held: Observation | None = None  # the newest one, until it is known what host memory its batch has lost
+    held: Observation | None = None  # the newest observation, until the next cell or a search for leaks has run
 
     def serve(self, incoming: int) -> None:
         runner = self.make()

@@ -1,4 +1,4 @@
-"""What a child is running, the case, the side and a script's lines: noted in memory that it shares with its parent."""
+"""A note of the case, the side and the script's lines that a child runs, in memory that it shares with its parent."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from conformance.support.shared_page import SharedPage
 
 _PHASES = ("", "cpu", "device")
 _NUMBERS = {phase: number for number, phase in enumerate(_PHASES)}
-# The index of the case, the index of the side in _PHASES, and the bytes of the script that lies behind the page.
+# The index of the case, the index of the side in _PHASES, and the length in bytes of the script, which follows the
+# page.
 _LAYOUT = "<iBI"
 
 
 class Progress:
-    """The note. ``descriptor`` is the file that holds it, in a spawned child; without it, a new file is made."""
+    """The note. ``descriptor``: the open file that holds it, in a spawned child. By default, a new file is made."""
 
     def __init__(self, descriptor: int = -1) -> None:
         self._page = SharedPage(_LAYOUT, descriptor)
         self.descriptor = self._page.descriptor
 
     def close(self) -> None:
-        """Give back the memory. The note cannot be read after that."""
+        """Free the memory. The note cannot be read after that."""
         self._page.close()
 
     def note(self, index: int, phase: str) -> None:
@@ -31,7 +32,7 @@ class Progress:
         self._page.write(index, _NUMBERS[phase], 0)
 
     def note_script(self, lines: Sequence[str]) -> None:
-        """Note the lines of a script that runs next on this side; none when it has ended."""
+        """Note the lines of the script that runs next on this side, or no lines when it has ended."""
         index, phase, _ = self._page.read()
         text = json.dumps(lines).encode() if lines else b""
         os.pwrite(self.descriptor, text, mmap.PAGESIZE)
@@ -43,6 +44,6 @@ class Progress:
         return index, _PHASES[phase]
 
     def script(self) -> tuple[str, ...]:
-        """Return the lines of the script that ran at the last note, () if none did."""
+        """Return the lines of the script that ran at the last note, () if no script ran."""
         _, _, length = self._page.read()
         return tuple(json.loads(os.pread(self.descriptor, length, mmap.PAGESIZE))) if length else ()

@@ -14,7 +14,7 @@ from conformance.vocabulary import CellId
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A primitive of the bring-up gate. ``text``: its name and what it is to do; ``blocks``: all cells need it."""
+    """A primitive of the bring-up gate. ``text``: its name and its task; ``blocks``: whether all cells need it."""
 
     name: str
     text: str
@@ -34,11 +34,11 @@ class Work(Protocol):
     ) -> tuple[Observation, int | None]:
         """Run the cases from index ``first`` up to ``stop``.
 
-        Return the observation, and the index at which a fresh process has to continue, None if there is none.
+        Return the observation, and the index at which a fresh process has to continue, or None.
         """
 
     def reference(self, cell: CellId, index: int) -> bool:
-        """Run only the CPU side of one case, several times. Return whether it needs no memory but its arguments'."""
+        """Run only the CPU side of one case, several times. Return whether it reads no memory but its arguments'."""
 
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case, on the device or on CPU, and return the operators that run there."""
@@ -47,7 +47,7 @@ class Work(Protocol):
         """Judge one case, and return the checks that fail."""
 
     def precede(self, ids: Sequence[str]) -> None:
-        """Run these cases, and all cases of these cells, without a judgement."""
+        """Run these cases, and all cases of these cells. Their results are discarded."""
 
     def settle(self) -> dict[str, str] | None:
         """Wait for all work of the device. Return the error (type, message) that this raises, None if there is none."""
@@ -62,7 +62,7 @@ class Work(Protocol):
         """Import what every child needs. Called in the parent before it forks, and in each spawned child."""
 
     def prepare_for_doubts(self) -> None:
-        """Import what most children of a long run need. Called in the parent, once it has forked several."""
+        """Import what most children of a long run need. Called in the parent after it has forked several children."""
 
     def try_primitive(self, index: int) -> str:
         """Try a primitive of the bring-up gate. Return what is wrong with it, "" if nothing is."""
@@ -74,10 +74,10 @@ class Work(Protocol):
         """Return the dtypes for which the device is asked whether it keeps subnormal numbers."""
 
     def keeps_subnormals(self, dtype: str) -> bool:
-        """Ask the device whether it keeps the subnormal numbers of a dtype."""
+        """Return whether the device keeps the subnormal numbers of a dtype."""
 
     def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
-        """From now on, judge as a device that keeps the subnormal numbers of these dtypes."""
+        """From now on, expect the device to keep the subnormal numbers of these dtypes."""
 
     def primitives(self) -> list[Tried]:
         """Return the gate's primitives, in order."""
@@ -95,7 +95,7 @@ class Work(Protocol):
         """Return the route of the cell's overload."""
 
     def operators(self, calls: Sequence[str]) -> tuple[str, ...]:
-        """Return the operators of overloads that a native stack names, e.g. ``fill__Scalar``, if they are known."""
+        """Return the operators of overloads from a native stack, e.g. ``fill__Scalar``, without unknown overloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Stretch:
     stop: int | None = None
 
     def request(self, *, stacks: bool = False, settled: bool = False) -> dict[str, Any]:
-        """Return the request to run it.
+        """Return the request to run the stretch.
 
         ``stacks``: print native stacks if the process dies. ``settled``: synchronize after each case.
         """
@@ -155,11 +155,11 @@ def subnormals_request(dtypes: Sequence[str]) -> dict[str, Any]:
     return {"what": "subnormals", "dtypes": list(dtypes)}
 
 
-SEARCH: dict[str, Any] = {"what": "search"}  # for leaks of host memory since the last search
+SEARCH: dict[str, Any] = {"what": "search"}  # the request to find leaks of host memory since the last search
 
 
 class Server:
-    """Answers requests in the child."""
+    """The child's function that answers requests."""
 
     def __init__(self, work: Work, progress: Progress) -> None:
         self._work = work

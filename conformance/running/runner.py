@@ -1,6 +1,6 @@
-"""Runs cells in a child process. If the child dies, finds the case that killed it and continues in a fresh child.
+"""A runner of cells in a child process. If the child dies, it finds the case and continues in a fresh child.
 
-The parent has imported everything and never used the device, so a fresh forked child is ready in milliseconds. For
+The parent has imported all modules and never used the device, so a fresh forked child is ready in milliseconds. For
 backends that do not work after a fork, :mod:`conformance.running.isolation` spawns children. Parent and child share a
 page of memory, in which the child notes the case and the side before each call.
 """
@@ -49,30 +49,31 @@ from conformance.vocabulary import CellId, Route, Status
 
 # Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
 DEATHS_PER_CELL = 3
-# How many times as long as a cell of an op a scenario may take: some start processes, which load torch.
+# The timeout of a scenario in timeouts of an op's cell. Some scenarios start processes, which load torch.
 SCENARIO_TIMES = 5
-# Fresh processes in which the CPU side must survive alone before a death is blamed on the device. A kernel of CPU that
-# damages the heap may die of that then, or later, on the device side, or not at all.
+# Number of fresh processes in which the CPU side must survive alone before a death is blamed on the device. If a CPU
+# kernel damages the heap, the process may die in that kernel, or later, on the device side, or not at all.
 REFERENCES = 5
 
-# Where, as a rule, a kernel of CPU runs on the device's side too. It reads past its arguments there as well, and what
-# lies there follows from what the process ran before.
+# The routes by which the device's side usually runs a CPU kernel too. A kernel that reads past its arguments does so on
+# both sides, and the bytes that it reads there depend on what the process ran before.
 _BY_CPU = (Route.COMPOSITE, Route.FALLBACK)
 
 
 class _Reference(Enum):
-    """What the CPU side of a case does alone."""
+    """The result of running only the CPU side of a case."""
 
     SOUND = auto()
-    UNSOUND = auto()  # its results depend on memory that is not its arguments'
+    UNSOUND = auto()  # its results depend on memory outside its arguments
     DIES = auto()
 
 
 class Runner:
-    """Runs cells in one child at a time. ``timeout``: seconds for each cell of an op.
+    """A runner of cells in one child at a time. ``timeout``: seconds for each cell of an op.
 
-    ``inquiry_s``, ``failures_s``: seconds for repeating crashes, and cases that differ; of the latter 0 repeats none.
-    ``setting``: the cases before each cell, and the number of fresh processes in which a cell runs until it fails.
+    ``inquiry_s``: seconds for repeating crashes. ``failures_s``: seconds for repeating cases that differ, 0 to repeat
+    none. ``setting``: the cases that run before each cell, and the most fresh processes in which a cell runs until it
+    fails.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Runner:
         self._timeout = timeout
         self._children = children or Forking(work)
         self._child: Child | None = None
-        self._lived: list[tuple[Stretch, float]] = []  # what the child has run, with the seconds of each
+        self._lived: list[tuple[Stretch, float]] = []  # the stretches that the child has run, with their seconds
         self._leaks = LeakSearch(self._fresh, self._limit) if searchable() else None
         self._alone = FreshRuns(self._fresh, self._limit)
         self._without: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ class Runner:
     def observe(self, cell: CellId) -> Observation:
         """Run every case of a cell. A death is attributed to its case, and the remaining cases still run.
 
-        A runner that :attr:`searches` does so after each batch of cells. See also :meth:`searched`.
+        If :attr:`searches` is true, leaks are searched for after each batch of cells. See also :meth:`searched`.
         """
         observed = self._in_setting(cell, self._setting) if self._setting else self._observe(cell)
         observation = self._with_kernels(observed)
@@ -114,7 +115,7 @@ class Runner:
         return self._leaks.searched(observation, self._child) if self._leaks and self._child else observation
 
     def _in_setting(self, cell: CellId, setting: Setting) -> Observation:
-        """Run a cell in fresh processes after the cases of a setting, until it fails or there were enough runs."""
+        """Run a cell in fresh processes after the cases of a setting, until it fails or all runs are done."""
         for left in reversed(range(setting.runs)):
             self._drop()
             self._child = self._fresh()
@@ -139,9 +140,9 @@ class Runner:
     def _with_kernels(self, observation: Observation) -> Observation:
         """Return a failing cell's observation with the operators that ran in its first mismatching case.
 
-        The child that found the failure runs the case once more. If it dies, the failure stays as it was. A case that
-        died does not run again on the device. If torch or CPU's kernel makes the call from other operators, on the
-        device as on CPU, its CPU side runs instead.
+        The child that found the failure runs the case once more. If the child dies, no operators are added. A case that
+        died on the device side does not run there again: on the routes ``_BY_CPU``, where the device side usually calls
+        the same operators as CPU, its CPU side runs instead.
         """
         failure = next((f for f in observation.failures if f.mismatches), None)
         on_cpu = observation.status is not Status.FAIL
@@ -156,7 +157,7 @@ class Runner:
         return replace(observation, failures=tuple(found if f is failure else f for f in observation.failures))
 
     def _kernels(self, cell: CellId, case: str, *, on_cpu: bool) -> tuple[str, ...]:
-        """The operators that run in a case; none where the child that runs it ends."""
+        """Return the operators that run in a case, () if the child dies or hangs."""
         self._child = self._child or self._fresh()
         index = self._work.case_ids(cell).index(case)
         self._children.progress.note(index, "")
@@ -174,9 +175,10 @@ class Runner:
         self._children.close()
 
     def gate(self) -> Gate:
-        """Try the primitives of the bring-up gate, in children. Then do without those that are broken.
+        """Try the primitives of the bring-up gate, in children. Then do without the broken ones.
 
-        Where all are tried, the device is also asked for which dtypes it keeps subnormal numbers.
+        Unless a primitive that all cells need is broken, also ask the device for which dtypes it keeps subnormal
+        numbers.
         """
         bringing_up = BringUp(self._work, self._children, self._fresh, self._timeout)
         failure, limits = bringing_up.primitives()
@@ -192,7 +194,7 @@ class Runner:
         self._without = tuple(primitives)
 
     def count_on_subnormals(self, dtypes: Sequence[str]) -> None:
-        """In all children from now on, judge as a device that keeps the subnormal numbers of these dtypes."""
+        """In all children from now on, expect the device to keep the subnormal numbers of these dtypes."""
         self._subnormals = tuple(dtypes)
 
     def _fresh(self) -> Child:
@@ -208,7 +210,10 @@ class Runner:
         return self._timeout * (SCENARIO_TIMES if cell.is_scenario else 1)
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
-        """Return the observation, and the index of the case at which to continue in a fresh child, if there is one."""
+        """Run a cell's cases from index ``first``. Return the observation, and the index to continue at, or None.
+
+        The index is that of the first case to run in a fresh child.
+        """
         self._child = self._child or self._fresh()
         self._children.progress.note(first, "")
         started = time.perf_counter_ns()
@@ -218,14 +223,14 @@ class Runner:
             observation = self._charged(reply, Stretch(cell, first, reply["go_on"]))
             observation = self._repeated(observation, first, wall)
             if reply["go_on"] is not None:
-                self._drop()  # the CPU reference read uninitialized memory, so it may also have written out of bounds
-            elif self._child:  # after an error of late work there is none
+                self._drop()  # CPU's call may have damaged the child's memory, or a case has lost the device
+            elif self._child:  # an error of late work has ended the child
                 self._lived.append((Stretch(cell, first), wall / 1e9))
             return observation, reply["go_on"]
         return self._after_death(cell, first, reply, wall)
 
     def _charged(self, reply: dict[str, Any], ran: Stretch) -> Observation:
-        """Return the observation of a stretch with the errors of late work charged to the cases that caused them."""
+        """Return the observation of a stretch in which the cases that caused errors of late work have these errors."""
         observation, ids = Observation.from_json(reply["observation"]), self._work.case_ids(ran.cell)
         if not self._late_errors.suspects(observation, reply["late"], ids[ran.first]):
             return observation
@@ -276,9 +281,10 @@ class Runner:
         return observation, index + 1
 
     def _with_earlier(self, death: Observation, ran: Stretch, wall: int) -> Observation:
-        """Return a death that is not the device's fault with what the cases ``ran`` before it show, which run again.
+        """Run the cases before a death again, and merge their observation with the death's.
 
-        Their process died before it told, and a failure among them must not be lost: the cell may pass otherwise.
+        ``death`` is not the device's fault, and ``ran`` are the cases that its process ran before. The process died
+        before it reported them. A failure among them must not be lost, because the cell might pass without it.
         """
         if ran.first == ran.stop:
             return death
@@ -297,9 +303,10 @@ class Runner:
             self._leaks.forget()
 
     def _reference(self, cell: CellId, index: int, tries: int) -> _Reference:
-        """Return what the CPU side of a case does alone in fresh children. If it dies, that is not the device's fault.
+        """Run only the CPU side of a case in up to ``tries`` fresh children. Return the result.
 
-        Nor is a death by chance, where CPU reads or writes past its arguments: it depends on what lies there.
+        If the CPU side dies, the death is not the device's fault. If CPU reads or writes past its arguments, a death by
+        chance is not the device's fault either, because it depends on the bytes there.
         """
         found = _Reference.SOUND
         for left in reversed(range(tries)):

@@ -1,7 +1,7 @@
-"""Parses the reports of GCC's AddressSanitizer, LeakSanitizer, ThreadSanitizer and UndefinedBehaviorSanitizer. Pure.
+"""A parser of reports by GCC's AddressSanitizer, LeakSanitizer, ThreadSanitizer and UndefinedBehaviorSanitizer. Pure.
 
-A stack's *own* frames are those of the code under test: not those of the sanitizer, the C library, Python or torch.
-The options that ``sanitizers`` sets add each frame's module. Without it, the paths of the sources decide.
+A stack's *own* frames belong to the code under test, not to the sanitizer, the C library, Python or torch. The options
+that ``sanitizers`` sets add the module to each frame, which decides. Without a module, the source's path decides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MODULE = r"\([^()]*\+0x[0-9a-f]+\)(?: \(BuildId: \w+\))?|\(<unknown module>\)"
 _PLACE = re.compile(rf"^(?P<function>.*?) ?(?P<place>{_LINE}|{_MODULE})$")
 _END = re.compile(r"^(SUMMARY: |Shadow bytes around|==\d+==ABORTING|AddressSanitizer can not provide|HINT: )")
 
-# The names for the first words of a report that are not names themselves.
+# Names for errors whose report does not begin with a name.
 _NAMES = (
     (r"attempting double-free", "double-free"),
     (r"attempting free on address which was not malloc", "bad-free"),
@@ -100,7 +100,7 @@ class Report:
     size: int = 0
     where: str = ""  # e.g. "0 bytes past the end of a block of 40 bytes"
     stack: Stack = ()
-    other: Stack = ()  # of a data race: the other access
+    other: Stack = ()  # the other access of a data race
     allocated: Stack = ()
     freed: Stack = ()
 
@@ -121,7 +121,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Leaked memory of one stack."""
+    """Leaked memory that was allocated at one stack."""
 
     direct: bool
     bytes: int
@@ -158,7 +158,7 @@ def leaks(log: str) -> list[Leak]:
 
 
 def blamed(stack: Stack) -> Frame | None:
-    """Return the innermost own frame outside other projects' headers, else the innermost own frame."""
+    """Return the innermost own frame outside other projects' headers, else the innermost own frame, else None."""
     own = [frame for frame in stack if frame.own]
     return next(iter(_lines(own)), own[0] if own else None)
 
@@ -209,7 +209,7 @@ def _undefined(kind: str, message: str, place: str, lines: list[str]) -> Report:
 
 
 def _report(sanitizer: str, kind: str, detail: str, lines: list[str]) -> Report:
-    """Return the error with the facts of the lines after its first."""
+    """Return the error. ``lines``: the lines after its first line."""
     stacks: dict[str, list[Frame]] = {"stack": [], "other": [], "allocated": [], "freed": []}
     current, access, size, where = "stack", "", 0, ""
     for line in lines:
@@ -257,7 +257,7 @@ _SIDES = {
 
 
 def _frames(lines: list[str], skip: int = 0) -> Iterator[Frame]:
-    """Return the frames at the beginning of ``lines``, after at most ``skip`` other lines."""
+    """Yield the frames at the beginning of ``lines``, after at most ``skip`` other lines."""
     began = False
     for number, line in enumerate(lines):
         frame = _frame(line)

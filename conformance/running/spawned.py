@@ -1,4 +1,4 @@
-"""The main module of a spawned child: it makes the plan of its first request and answers the runner.
+"""The main module of a spawned child, which makes the plan from its first request and answers the runner.
 
 ``python -m conformance.running.spawned PARENT REQUESTS REPLIES LOG PAGE``: the parent's process id, then open file
 descriptors.
