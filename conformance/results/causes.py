@@ -1,9 +1,10 @@
-"""The fewest kernels that explain the failing cells of a run. Pure.
+"""A few kernels that explain the failing cells of a run. Pure.
 
-A kernel is an operator, because torch's profiler names no overloads. :mod:`conformance.results.suspicion` says which
-kernels may be why a cell fails. The kernel that explains most overloads comes first, then the one that explains most of
-the rest, and so on. Of two that explain as much, one whose cells all agree with CPU comes last, and else the one that
-is called later comes first. A cell that no other kernel explains stands for itself.
+A kernel is an operator, because torch's profiler names no overloads. :mod:`conformance.results.suspicion` finds the
+kernels that may be why a cell fails. The kernel that explains the most overloads is chosen first, then the kernel that
+explains the most of the rest, and so on. Among kernels that explain equally many overloads and cells, the fallback
+comes first, kernels whose own cells all agree with CPU come last, and otherwise the kernel that is called later comes
+first. A cell that no other kernel explains is explained by its own operator.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ AXES = ("dtype", "layout")
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What tells the failing cells of a kernel from its passing ones along an axis: values that fail, and that pass."""
+    """A difference between a kernel's failing and passing cells along an axis: values that fail, and that only pass."""
 
     axis: str
     failing: tuple[str, ...]
@@ -40,7 +41,7 @@ class Cause:
 
     kernel: str  # an operator, or FALLBACK
     cells: tuple[CellId, ...]
-    example: str  # the case with the most direct call and the smallest arguments; of a cell without cases, its id
+    example: str  # the case with the most direct call and the smallest arguments; the cell's id if it has no case
     example_cell: CellId
     contrasts: tuple[Contrast, ...] = ()
     setting: Setting = ALONE  # what the example needs to fail again
@@ -48,12 +49,12 @@ class Cause:
 
     @property
     def is_program(self) -> bool:
-        """Whether it is a program that stands for itself, because no kernel explains why it fails."""
+        """Whether the cause is a program itself, because no kernel explains why the program fails."""
         return self.example_cell.is_scenario and self.kernel == self.example_cell.operator
 
     @property
     def overloads(self) -> tuple[str, ...]:
-        """The overloads of its cells: the kernel's own first, then those with most cells."""
+        """The overloads of the cells: the kernel's own first, then the others. Overloads with most cells come first."""
         counts: dict[str, int] = defaultdict(int)
         for cell in self.cells:
             counts[cell.overload] += 1
@@ -61,7 +62,7 @@ class Cause:
 
     @property
     def callers(self) -> tuple[str, ...]:
-        """The overloads among them that are not the kernel's own: they call it."""
+        """The overloads of the cells that are not the kernel's own, but call the kernel."""
         return tuple(name for name in self.overloads if not self._is_own(name))
 
     def _is_own(self, overload: str) -> bool:
@@ -69,19 +70,19 @@ class Cause:
 
 
 def of_run(observations: Iterable[Observation]) -> list[Cause]:
-    """Return the causes of a run's failing cells, those that explain most first."""
+    """Return the causes of a run's failing cells, beginning with the cause that explains most."""
     ran = list(observations)
     passing = (PassingCell(o.cell, o.route) for o in ran if o.status is Status.PASS)
     return of_failures((o for o in ran if o.status.is_failure), passing)
 
 
 def of_failures(failing: Iterable[Observation], passing: Iterable[PassingCell]) -> list[Cause]:
-    """Return the causes of failing cells, those that explain most first. ``passing``: the cells that agree with CPU."""
+    """Return the causes as :func:`of_run` does. ``passing``: the cells that agree with CPU."""
     return causes([failing_cell(o) for o in failing], passing)
 
 
 def causes(failing: Sequence[FailingCell], passing: Iterable[PassingCell]) -> list[Cause]:
-    """Return the causes of ``failing`` cells, those that explain most first."""
+    """Return the causes of ``failing`` cells, beginning with the cause that explains most."""
     agree = list(passing)
     passed: dict[str, list[CellId]] = defaultdict(list)
     for cell, _ in agree:
@@ -94,7 +95,7 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[PassingCell]) -> li
 
 
 def failing_cell(observation: Observation) -> FailingCell:
-    """Return what :func:`causes` needs of a failing cell's observation."""
+    """Return the facts that :func:`causes` needs from a failing cell's observation."""
     o = observation
     first = next((f for f in o.failures if f.calls), o.failures[0] if o.failures else None)
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
@@ -124,7 +125,7 @@ class _Left:
     def __init__(self, failing: Sequence[FailingCell], evidence: Evidence) -> None:
         self._evidence = evidence
         self._cells: dict[Suspect, dict[CellId, FailingCell]] = defaultdict(dict)
-        self._overloads: dict[Suspect, Counter[str]] = defaultdict(Counter)  # how many cells of each
+        self._overloads: dict[Suspect, Counter[str]] = defaultdict(Counter)  # number of cells by overload
         self._depth: dict[Suspect, int] = defaultdict(int)  # the latest place at which a case calls the kernel
         for f in failing:
             for suspect in evidence.suspects[f.cell]:
@@ -167,7 +168,7 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
 
 
 def _manner_of_all(cells: Iterable[FailingCell]) -> Manner:
-    """Return how all cells fail: without what depends on the arguments if that differs, SEVERAL if the rest does."""
+    """Return the manner in which all cells fail: only its ``kind`` if the rest differs, SEVERAL if the kinds differ."""
     manners = {f.manner for f in cells}
     kinds = {manner.kind for manner in manners}
     if len(kinds) > 1:
@@ -176,7 +177,7 @@ def _manner_of_all(cells: Iterable[FailingCell]) -> Manner:
 
 
 def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:
-    """The axes along which no value both fails and passes, and that tell the two apart."""
+    """Return a contrast for each axis along which some values only pass."""
     found = []
     for axis in AXES:
         bad = sorted({str(getattr(cell, axis)) for cell in failing})

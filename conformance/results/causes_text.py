@@ -13,9 +13,9 @@ SHOWN = 10  # causes
 
 
 def text(found: Sequence[Cause], backend: str) -> str:
-    """Return the first causes, each with what tells its cells from those that pass, an example, and commands for it.
+    """Return text for the first causes: each with its contrasts, an example, and commands for the example.
 
-    "" where there is no cause.
+    Return "" if there is no cause.
     """
     if not found:
         return ""
@@ -30,7 +30,7 @@ def text(found: Sequence[Cause], backend: str) -> str:
 def to_mend(found: Sequence[Cause]) -> str:
     """Return the number of things to mend, e.g. ``5 kernels, the fallback (in 2 ways), 1 program by itself``.
 
-    The fallback is one, however many ways there are in which cells fail by it.
+    The fallback counts once, even if its cells fail in several ways.
     """
     of_fallback = [cause for cause in found if cause.kernel == FALLBACK]
     programs = sum(cause.is_program for cause in found)
@@ -45,7 +45,7 @@ def to_mend(found: Sequence[Cause]) -> str:
 
 
 def name(cause: Cause) -> str:
-    """Return the name of a cause, e.g. ``resize_``. That of the fallback has the way in which its cells fail."""
+    """Return the name of a cause, e.g. ``resize_``. The fallback's name includes the way in which its cells fail."""
     if cause.kernel != FALLBACK:
         return cause.kernel
     programs = {cell for cell in cause.cells if cell.is_scenario and not cause.manner.ends_the_call}
@@ -54,7 +54,7 @@ def name(cause: Cause) -> str:
 
 
 def explained(cause: Cause) -> str:
-    """Return how much a cause explains, e.g. ``40 cells of 12 overloads``."""
+    """Return the numbers that a cause explains, e.g. ``40 cells of 12 overloads``."""
     return f"{counted(len(cause.cells), 'cell')} of {counted(len(cause.overloads), 'overload')}"
 
 
@@ -69,15 +69,15 @@ def manner(how: Manner) -> str:
 
 
 def in_common(cause: Cause) -> str:
-    """Return how all cells of a cause fail where that tells something of it, "" where it does not."""
+    """Return how all cells of a cause fail if this says something about the cause, else ""."""
     telling = cause.manner.ends_the_call or cause.kernel == FALLBACK
     return manner(cause.manner) if telling else ""
 
 
 def commands(cause: Cause, backend: str) -> dict[str, str]:
-    """Return the commands for the example of a cause by what they do; none for an example that is no case.
+    """Return the commands for the example of a cause, by their purpose; none if the example is not a case.
 
-    An example that does not fail alone in each run has no triage: it needs a program that fails.
+    An example that does not fail alone in each run has no triage command, because triage needs a program that fails.
     """
     if "#" not in cause.example:
         return {}

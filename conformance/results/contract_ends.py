@@ -1,4 +1,4 @@
-"""How the programs about PyTorch's contract with devices end on each backend: the records, and their JSON file."""
+"""The ends of the programs about PyTorch's contract with devices on each backend: the records and their JSON file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.vocabulary import Word
 
 
 class End(Word):
-    """How a program about the contract ends on a backend."""
+    """The end of a program about the contract on a backend."""
 
     SUPPORTED = "supported", "its results are those that PyTorch promises"
     PARTLY = "partly supported", "so are those of its results that the backend offers"
@@ -25,7 +25,7 @@ class End(Word):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A program about the contract, and how it ended. ``detail``: what is lacking or wrong."""
+    """A program about the contract, and its end. ``detail``: the missing feature or the error."""
 
     area: str
     promise: str
@@ -41,11 +41,11 @@ Ends = Mapping[str, Mapping[str, Ended]]  # by backend, then by the name of the 
 
 
 class EndsError(ValueError):
-    """A file is not one of ends. The message is one line."""
+    """A file that does not hold the ends of programs. The message is one line."""
 
 
 def load(file: Path) -> Ends:
-    """Return the ends in a file. Raises EndsError, and OSError if it cannot be read."""
+    """Return the ends in a file. Raises EndsError, or OSError if the file cannot be read."""
     text = file.read_text(encoding="utf-8")
     try:
         stored = json.loads(text)
@@ -62,13 +62,13 @@ def _from(facts: Mapping[str, Any]) -> Ended:
 
 
 def renewed(ends: Ends, backend: str, new: Mapping[str, Ended], known: Collection[str]) -> Ends:
-    """Return the ends with ``new`` ones of a backend's programs, and the old ones of its other ``known`` programs."""
+    """Return ``ends`` with ``new`` ends of a backend's programs. Its other programs stay only if they are ``known``."""
     others = {name: end for name, end in ends.get(backend, {}).items() if name in known and name not in new}
     merged = {**others, **new}
     return {**ends, backend: {name: merged[name] for name in sorted(merged, key=lambda n: (merged[n].area, n))}}
 
 
 def save(file: Path, ends: Ends) -> None:
-    """Write the file whole. Raises OSError."""
+    """Write the whole file or nothing. Raises OSError."""
     facts = {backend: {name: asdict(ended) for name, ended in of.items()} for backend, of in ends.items()}
     write_text(file, f"{json.dumps(facts, indent=1)}\n")

@@ -15,7 +15,7 @@ from conformance.support.exit_codes import Exit
 from conformance.support.wording import counted
 from conformance.vocabulary import CellId, Status
 
-FLAKY_SWITCHES = 3  # a regression and its fix are two
+FLAKY_SWITCHES = 3  # a regression and its fix are two switches
 _SHOWN = 20
 
 
@@ -40,7 +40,7 @@ class Difference:
 
     pair: Pair
     change: Change
-    note: str = ""  # why it counts as flaky; for an overload that one torch lacks or changed: the schemas
+    note: str = ""  # why the cell counts as flaky; or the schemas of an overload that one torch lacks or has changed
 
     def to_json(self) -> dict[str, Any]:
         before, after = self.pair.before, self.pair.after
@@ -63,8 +63,8 @@ def classify(
 ) -> list[Difference]:
     """Return the differences in the order of :class:`Change`.
 
-    ``history``: of a cell, (under which build, failed or not) of each run, the oldest first. ``notes``: what is to be
-    said of an overload that a torch has not, or has otherwise.
+    ``history``: for each cell, (build, whether the cell failed) of each run, the oldest first. ``notes``: the note on
+    each overload that a torch lacks or has with another schema.
     """
     found = []
     for pair in pairs:
@@ -129,7 +129,7 @@ class Step:
 def across_text(
     steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]], notes: Mapping[str, str]
 ) -> str:
-    """Return the cells whose outcomes differ along an axis, one line for alike cells of an overload."""
+    """Return the cells whose outcomes differ along an axis, one line for cells of an overload with equal outcomes."""
     groups: dict[tuple[str, str], list[CellId]] = defaultdict(list)
     for cell, outcomes in cells:
         groups[(cell.overload, _way(steps, outcomes))].append(cell)
@@ -146,7 +146,7 @@ def across_text(
 def across_json(
     steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]], notes: Mapping[str, str]
 ) -> str:
-    """Return the cells that differ between lanes as JSON. A kind is null where a lane does not have the cell."""
+    """Return the cells that differ between lanes as JSON. A kind is null if the lane has no outcome of the cell."""
     rows = [
         {"cell": str(cell), "kinds": [o.kind if o else None for o in outcomes], "note": notes.get(cell.overload, "")}
         for cell, outcomes in cells

@@ -1,4 +1,4 @@
-"""Known failures as rules, the verdict on an observation, and rules that match no cell any more."""
+"""Known failures as rules, the verdict on an observation, and the rules that no longer match a cell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPECTABLE = tuple(s.value for s in Status if s.is_failure)
 
 _ANY = ("*",)
 _AXES = ("op", "dtype", "layout", "route", "lane", "check")
-_MAY_RUN = frozenset(Status) - {Status.UNSUPPORTED}  # a cell that was not reached may fail as well, or not
+_MAY_RUN = frozenset(Status) - {Status.UNSUPPORTED}  # a cell that was not reached may fail or pass
 _WILD = frozenset("*?[")
 _LONGEST_REASON = 200  # characters
 
@@ -46,7 +46,8 @@ class KnownFailure:
     def covers(self, cell: CellId, route: str) -> bool:
         """Return whether the rule covers this cell, whatever its outcome.
 
-        ``route``: "" if it is not known, as of a cell that was not reached; then any may be that of the rule.
+        ``route``: "" if it is not known, for example because the cell was not reached. Then the rule's route is
+        ignored, unless the cell is a scenario.
         """
         pairs = [(self.op, cell.overload), (self.dtype, cell.dtype), (self.layout, cell.layout)]
         pairs += [(self.route, route)] if route or cell.is_scenario else []
@@ -137,8 +138,8 @@ def mistakes(known: Iterable[KnownFailure], names: Names, lane: str) -> list[str
 def judge(observation: Observation, known: Iterable[KnownFailure], lane: str) -> CellVerdict:
     """Return the verdict on one cell.
 
-    A covered cell that passes is an unexpected pass, even if other cells fail. It is none if the run left out cases of
-    the cell: the known failure may be in these.
+    A covered cell that passes is an unexpected pass, even if other cells fail. It is as expected if the run left out
+    cases of the cell, because one of these cases may be the known failure.
     """
     covering = [r for r in known if r.in_lane(lane) and r.covers(observation.cell, observation.route)]
     if observation.status.is_failure:
@@ -159,11 +160,11 @@ def stale(known: Iterable[KnownFailure], cells: Collection[tuple[CellId, str]], 
 def update(
     known: Sequence[KnownFailure], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
 ) -> tuple[KnownFailure, ...]:
-    """Return the rules after this run: the old rules that still hold, then new ones, each for alike failures.
+    """Return the rules after this run: the old rules that still hold, then new rules, each for alike failures.
 
-    Rules of other lanes stay, and those about cells that the run did not reach. After a run that is not ``complete``,
-    rules that cover no cell of it also stay. A new rule takes reason and link from an old rule of the same overload,
-    else the ``reason`` of its first cell. Errors of the suite itself never become known failures.
+    Rules of other lanes and rules about cells that the run did not reach stay. After a run that is not ``complete``,
+    rules that cover none of its cells also stay. A new rule takes reason and link from an old rule of the same overload
+    and status, else the ``reason`` of its first cell. Errors of the suite itself never become known failures.
     """
     kept = [r for r in known if not r.in_lane(lane) or _still_holds(r, observations, complete)]
     return (*kept, *(_worded(rule, known) for rule in _fresh(kept, observations, lane, complete, reason)))
@@ -172,7 +173,7 @@ def update(
 def add(
     known: Sequence[KnownFailure], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
 ) -> tuple[KnownFailure, ...]:
-    """Return the rules, and new ones for the failing cells of a run that have a ``reason``; "" leaves a cell out."""
+    """Return the rules, and new rules for the failing cells of a run. A cell whose ``reason`` is "" is left out."""
     return (*known, *_fresh(known, observations, lane, complete, reason))
 
 
@@ -212,7 +213,7 @@ def dump(known: Iterable[KnownFailure], comment: str = "") -> str:
 
 
 def save(file: Path, known: Iterable[KnownFailure], backend: str) -> None:
-    """Write the rules of a backend to a file. If it raises OSError, the file is as before, with all written reasons."""
+    """Write the rules of a backend to a file. After an OSError, the file and the reasons in it are unchanged."""
     file.resolve().parent.mkdir(parents=True, exist_ok=True)
     write_text(file, dump(known, f"Known failures of {backend}."))
 
@@ -260,7 +261,10 @@ def _passes_whole(observation: Observation) -> bool:
 def _widest(
     alike: Sequence[Observation], observations: Iterable[Observation], complete: bool, reason: ReasonOf
 ) -> list[KnownFailure]:
-    """Return one rule if all cells of an overload failed alike, else one for each set of layouts that dtypes share."""
+    """Return one rule for alike failures of an overload if they are all its cells in a complete run.
+
+    Otherwise, return one rule for each set of failing layouts, with the dtypes that have this set.
+    """
     first = alike[0]
     checks = tuple(sorted({f.check for f in first.failures if f.check})) or _ANY
     base = KnownFailure(

@@ -1,4 +1,4 @@
-"""The file of known failures: the one that a run takes, and the one for commands that read a run.
+"""The file of known failures, for a run and for commands that read a run.
 
 A directory stands for the file ``<backend>.toml`` in it. If this file is absent, there are no known failures.
 """
@@ -21,9 +21,10 @@ DEFAULT = Path("matrices/expected")
 def of_run(option: str | None, adapter: object, backend: str, directories: Sequence[Path]) -> tuple[Path, bool]:
     """Return the file of a run, and whether it was named rather than found at its default place.
 
-    In this order: ``option``, the path given by --expected; ``adapter``, that of the backend's adapter; the path in a
-    ``pyproject.toml`` of one of the ``directories``; the default place in the first of these. None and "" name none.
-    Raises TomlError that says who named a path, if there is nothing at it.
+    The first named path is taken: ``option``, the path given by --expected; ``adapter``, the path that the backend's
+    adapter gives; the path in a ``pyproject.toml`` of one of the ``directories``. None and "" name no path. If no path
+    is named, the file is at the default place in the first directory. Raises TomlError, which says where a path was
+    named, if nothing exists there.
     """
     if option:
         return _existing(Path(option), backend, "--expected"), True
@@ -38,8 +39,8 @@ def of_run(option: str | None, adapter: object, backend: str, directories: Seque
 def of_results(option: Path | None, manifest: Manifest, directory: Path = Path()) -> Path:
     """Return the file by which a run that has ended is judged, from its manifest and the current ``directory``.
 
-    In this order: ``option``; the file that the run took; that of a run started here. Raises TomlError if there is
-    nothing at a path.
+    That is ``option``, else the file that the run took, else the file that a run started in ``directory`` would take.
+    Raises TomlError if nothing exists at a path.
     """
     if option:
         return _existing(option, manifest.backend, "--expected")
@@ -60,7 +61,7 @@ def recorded(file: Path, directory: Path) -> str:
 
 
 def _taken(manifest: Manifest, directory: Path) -> Path | None:
-    """Return the file that a run took, by its manifest, None if none was named.
+    """Return the file that a run took, by its manifest; None if no file was named.
 
     A missing file means no known failures. Raises TomlError if its directory is missing, as on another machine.
     """

@@ -10,8 +10,8 @@ from conformance.results.store import Closed, cell_outcomes, runs
 from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId, Status
 
-# The runs of a series among which a cell can be flaky, and which a nightly workflow keeps. To read the head of a run
-# takes 2 ms, so that a comparison in a year of nights would take longer than a second.
+# The number of runs of a series in which flaky cells are searched for, and which a nightly workflow keeps. Reading the
+# head of a run takes 2 ms, which makes comparisons over many more runs slow.
 NIGHTS = 120
 
 
@@ -59,7 +59,7 @@ def settings(old: Closed, new: Closed) -> list[str]:
 
 
 def _history(whole: Sequence[Closed], cells: Sequence[CellId]) -> Mapping[CellId, list[tuple[str, bool]]]:
-    """Of each cell, how it ended in these runs."""
+    """Return for each cell (build, whether the cell failed) of each of these runs."""
     if not cells:
         return {}
     failed = cell_outcomes.failing(whole, cells)
@@ -68,7 +68,10 @@ def _history(whole: Sequence[Closed], cells: Sequence[CellId]) -> Mapping[CellId
 
 
 def _build(run: Closed) -> str:
-    """What two runs have alike that ought to end alike; "" where the backend's source is not known for certain."""
+    """Return a key of a run: runs with the same key should have the same outcomes.
+
+    Return "" if the backend's source is not known for certain.
+    """
     m = run.manifest
     if not m.backend_commit or m.backend_commit.endswith("-dirty"):
         return ""

@@ -53,8 +53,8 @@ class Ledger:
     def enter(self, observation: Observation, needed: str = "") -> None:
         """Record the observation of a cell. A cell that is entered twice makes the counts inconsistent on purpose.
 
-        ``needed``: the broken primitive because of which the cell did not run. Raises StoreError the first time that it
-        cannot be written. Later observations are kept in memory only.
+        ``needed``: the broken primitive because of which the cell did not run. Raises StoreError the first time that an
+        observation cannot be written. Later observations are kept in memory only.
         """
         self._unrun.update([needed] if needed else [])
         key = str(observation.cell)
@@ -76,7 +76,7 @@ class Ledger:
     def close(self, collect_s: float, cpu_s: float, split: shards.Split | None = None) -> RunEnd:
         """Enter the cells that did not run, write the summary, and return the text and the exit code.
 
-        ``split``: the cells of all shards, if the run is one of several.
+        ``split``: the split into shards, if the run is a shard.
         """
         failure = self.gate.failure
         reason = run_end.not_reached(failure) if failure else "the run ended before it"

@@ -1,4 +1,4 @@
-"""What to fix or implement next: the steps that let a backend run more, and as CPU does. Pure."""
+"""The next steps for a backend: the fixes and kernels with which more cells run and agree with CPU. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from conformance.records import Observation
 from conformance.results import causes
 from conformance.vocabulary import CellId, Route, Status, Word
 
-# Layouts whose cells say nothing about a model's contiguous calls, or about any of its calls.
+# The layouts whose cells are about contiguous calls of models, and those whose cells are about no call of a model.
 _CONTIGUOUS = frozenset({"contiguous", "sizes", "sizes_large", "values", "variants", "sequence"})
 _OF_NO_MODEL = frozenset({*CONTEXTS, "conj", "neg", "zero_size", "zero_dim"})
 
 
 class Action(Word):
-    """What a step does."""
+    """The action of a step."""
 
     PRIMITIVE = "primitive", "fix a primitive that the bring-up gate found broken"
     FIX = "fix", "fix a kernel that fails or crashes"
@@ -30,7 +30,7 @@ class Action(Word):
 
 
 class Order(Word):
-    """What comes first."""
+    """The order of steps."""
 
     MODELS = (
         "models",
@@ -43,7 +43,7 @@ class Order(Word):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``cells`` is the number of cells that are not right until it is done."""
+    """One step. ``cells`` is the number of cells that fail or cannot run until the step is done."""
 
     action: Action
     what: str  # a primitive; an operator, without the underscore of its in-place form; or the fallback
@@ -51,7 +51,7 @@ class Step:
     overloads: tuple[str, ...] = ()
     example: str = ""  # the id of a failing case
     note: str = ""  # what is wrong with a primitive
-    models: Mapping[str, int] = field(default_factory=dict)  # calls of recorded models that need it, by model
+    models: Mapping[str, int] = field(default_factory=dict)  # calls of recorded models that need the step, by model
     copied: int = 0  # bytes that the fallback copies in these calls
 
     @property
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Models:
-    """The recorded models, and what is known of how the backend serves their calls."""
+    """The recorded models, and the known routes by which the backend serves their calls."""
 
     recordings: Sequence[Recording] = ()
     routes: Mapping[str, str] = field(default_factory=dict)  # of overloads
@@ -78,7 +78,7 @@ class Models:
 
     @property
     def served(self) -> Served:
-        """How the backend serves their calls."""
+        """The routes of the models' calls."""
         return Served(self.routes, self.below)
 
 
@@ -86,9 +86,9 @@ def steps(
     observations: Iterable[Observation], limits: Sequence[Mapping[str, Any]] = (), models: Models = Models(),
     order: Order = Order.MODELS,
 ) -> list[Step]:  # fmt: skip
-    """Return the steps in their order. ``limits``: those of the run's summary.
+    """Return the steps, sorted by ``order``. ``limits``: the broken primitives in the run's summary.
 
-    Overloads of one operator are one step, since most backends derive its forms from one kernel.
+    The overloads of one operator are one step, because most backends derive all forms of an operator from one kernel.
     """
     ran = list(observations)
     served = replace(models, routes={**_routes(ran), **models.routes}).served
@@ -104,7 +104,7 @@ def steps(
 
 
 def _place(step: Step, order: Order) -> tuple[int, ...]:
-    """Return a key that is smaller for what comes first."""
+    """Return the key by which steps are sorted."""
     last, action = step.action is Action.NATIVE, list(Action).index(step.action)
     if order is Order.CELLS:
         return -step.cells, -step.calls, action
@@ -122,9 +122,10 @@ def _routes(observations: Iterable[Observation]) -> dict[str, str]:
 
 
 class _Affected:
-    """The calls of recorded models that failing cells are about: of their overload and dtype, in such a layout.
+    """The calls of recorded models that failing cells are about: calls that reach their overload, in their dtype.
 
-    Where a run has no cell of a call's overload in its dtype, those in other dtypes count.
+    A contiguous call counts only for cells with a contiguous layout. If a run has no cell of the overload in the dtypes
+    of a call, cells in other dtypes count.
     """
 
     def __init__(self, recordings: Iterable[Recording], served: Served, ran: Iterable[Observation]) -> None:

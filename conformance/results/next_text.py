@@ -1,4 +1,4 @@
-"""The steps that come next as text."""
+"""The next steps as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INDENT = " " * 5
 
 
 def table(found: Iterable[Step], backend: str) -> Iterator[str]:
-    """Yield the lines of a table with a row for each step and more about it below. Nothing without steps."""
+    """Yield the lines of a table: a row for each step, and details below the row. Yield nothing without steps."""
     steps = list(found)
     if not steps:
         return

@@ -1,4 +1,4 @@
-"""Interrupted runs: whether a run can continue one, and where its observations are kept if it does not."""
+"""Interrupted runs: whether a new run can continue them, and where their observations are kept if it does not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from conformance.results import store
 from conformance.results.store import Manifest
 from conformance.vocabulary import Status
 
-# The fields that may differ between a run and its continuation: those that are known only after collection, which
-# :func:`check` compares; the arguments; the run's name; the file of known failures; the spelling of the backend.
+# The fields that may differ between a run and its continuation. Two of them are known only after collection, and
+# :func:`check` compares the cells. The others are the arguments, the run's name, the file of known failures, and the
+# spelling of the backend.
 _COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": "", "expected": "", "backend_option": ""}
 
 

@@ -33,8 +33,8 @@ def of_run(
 ) -> RunEnd:  # fmt: skip
     """Return the end of a run with the summary ``result``.
 
-    ``directory``: that of its files. ``unwritten``: the error if results could not be written. ``history``: lines to
-    print first.
+    ``directory``: the directory of the run's files. ``unwritten``: the error if results could not be written.
+    ``history``: lines to print before the summary.
     """
     verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
     notes = _broken(manifest, known, verdicts)
@@ -57,7 +57,7 @@ def of_run(
 def _broken(
     manifest: Manifest, known: Sequence[KnownFailure], verdicts: Sequence[tuple[Observation, Verdict]]
 ) -> list[str]:
-    """Return the errors in the known failures. Only a complete run can tell that one matches no cell."""
+    """Return the errors in the known failures. Only a complete run can show that a known failure matches no cell."""
     notes = [f"unexpected pass: {o.cell}" for o, v in verdicts if v is Verdict.UNEXPECTED_PASS]
     if manifest.complete and not manifest.shard:
         cells = [(o.cell, o.route) for o, _ in verdicts]

@@ -61,9 +61,9 @@ _ANOTHER = 3_000
 def weigh(cells: Sequence[CellId], measured: Mapping[str, int]) -> list[int]:
     """Return the expected duration of each cell, in nanoseconds.
 
-    ``measured``: nanoseconds of cells by id, from an earlier run. A cell that is not in it is expected to take as long
-    as the measured cells of its layout on average; if there are none, its :data:`TYPICAL` duration, scaled as the
-    measured cells are to theirs.
+    ``measured``: nanoseconds of cells by id, from an earlier run. The expected duration of any other cell is the mean
+    of the measured cells of its layout. If there are none, it is the :data:`TYPICAL` duration of its layout, times the
+    ratio of all measured durations to the typical durations of the measured cells.
     """
     known = [(cell, ns) for cell in cells if (ns := measured.get(str(cell)))]
     by_layout: dict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a run comes to: observations and facts of the run in, the summary and the text of its end out."""
+"""The summary of a run, made from its observations and other facts, and the text that is printed at its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALLERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An overload that a full run has to compare, how it is served, and why it is out of reach where that is known."""
+    """An overload that a full run has to compare, its route, and the reason if it is known to be out of reach."""
 
     overload: str
     route: str
@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the observations do not hold."""
+    """The facts of a run that its observations do not hold."""
 
     lane: str
     collected: int
@@ -40,7 +40,7 @@ class RunFacts:
     torch: str
     compiler: str
     backend_commit: str
-    # Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "").
+    # Overloads of the corpus that this torch lacks or has with another schema: (schema recorded, schema here or "").
     schemas: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @staticmethod
@@ -48,7 +48,7 @@ class RunFacts:
         manifest: Manifest, collected: int, wall_s: float, cpu_s: float, collect_s: float,
         schemas: Mapping[str, tuple[str, str]],
     ) -> RunFacts:  # fmt: skip
-        """Return the facts of a run: those of its manifest, and those that are known at its end, in seconds."""
+        """Return the facts of a run, from its manifest and from the facts known at its end. Times are in seconds."""
         return RunFacts(
             lane=manifest.lane, collected=collected, wall_s=wall_s, cpu_s=cpu_s, collect_s=collect_s,
             corpus=manifest.corpus, torch=manifest.torch, compiler=manifest.compiler,
@@ -57,7 +57,7 @@ class RunFacts:
 
 
 def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Iterable[Target]) -> dict[str, Any]:
-    """The content of ``summary.json``; ``raw_call_share`` is the part of the cells' wall time spent in op calls."""
+    """Return the content of ``summary.json``. ``raw_call_share``: the share of the cells' wall time in op calls."""
     wall_ns = sum(o.wall_ns for o in observations)
     return {
         "lane": facts.lane,
@@ -80,18 +80,18 @@ def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Ite
 
 
 def of_shard(split: Split, targets: Iterable[Target]) -> dict[str, Any]:
-    """What the summary of a shard holds besides, for the shards to be merged: coverage is counted over all of them."""
+    """Return the content that a shard's summary has in addition. The merge counts coverage over all shards with it."""
     return {**split.to_json(), "targets": [[t.overload, t.route, t.reason] for t in targets]}
 
 
 def by_status(observations: Iterable[Observation]) -> dict[str, int]:
-    """A count for each of the seven statuses, zeros included, in the vocabulary's order."""
+    """Return the number of cells of each status, including zeros, in the vocabulary's order."""
     counts = Counter(o.status for o in observations)
     return {status.value: counts[status] for status in Status}
 
 
 def coverage(observations: Iterable[Observation], targets: Iterable[Target]) -> dict[str, Any]:
-    """Of the targets, how many were compared with CPU in at least one case; and why each of the others was not."""
+    """Return the number of targets that were compared with CPU in at least one case, and why the others were not."""
     compared: set[str] = set()
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for o in observations:
@@ -117,9 +117,9 @@ def coverage(observations: Iterable[Observation], targets: Iterable[Target]) -> 
 
 
 def lacking(observations: Iterable[Observation]) -> list[dict[str, Any]]:
-    """Return the overloads without a kernel that native kernels call, most cases that were not compared first.
+    """Return the overloads without a kernel that native kernels call, beginning with the one in most cases.
 
-    Of each, the number of these cases, and the overloads whose kernels they are.
+    Each has the number of cases that were not compared because of it, and the overloads whose kernels call it.
     """
     cases: Counter[str] = Counter()
     callers: dict[str, set[str]] = defaultdict(set)
@@ -132,7 +132,7 @@ def lacking(observations: Iterable[Observation]) -> list[dict[str, Any]]:
 
 
 def imbalance(summary: dict[str, Any]) -> str:
-    """Empty when collected is the sum over statuses; else how many cells are lost, or were counted twice."""
+    """Return an error with the number of lost or doubly counted cells, "" if ``collected`` is the sum over statuses."""
     collected, ended = summary["collected"], sum(summary["by_status"].values())
     if collected == ended:
         return ""
@@ -141,7 +141,7 @@ def imbalance(summary: dict[str, Any]) -> str:
 
 
 def text(summary: dict[str, Any], observations: Iterable[Observation], results: str, backend: str) -> str:
-    """What a run of the adapter ``backend`` prints at its end; ``results`` is the directory where its files lie."""
+    """Return the text that a run of the adapter ``backend`` prints at its end. ``results``: its files' directory."""
     ran = list(observations)
     parts = [
         _limits(summary), causes_text.text(causes.of_run(ran), backend), _failures(ran), _unrepeated(ran),
@@ -153,14 +153,14 @@ def text(summary: dict[str, Any], observations: Iterable[Observation], results: 
 
 
 def _limits(summary: dict[str, Any]) -> str:
-    """The broken primitives that the run did without, and how many cells need each."""
+    """Return a line for each broken primitive that the run did without, with the number of cells that need it."""
     found = summary.get("limits", ())
     cells = [counted(limit["cells"], "cell") for limit in found]
     return "\n".join(f"BROKEN: {limit['headline']}; {n} not reached" for limit, n in zip(found, cells, strict=True))
 
 
 def _lacking(summary: dict[str, Any]) -> str:
-    """What native kernels call and the backend lacks, and how many cases were not compared for it."""
+    """Return lines about the overloads that native kernels call and the backend lacks, and the cases not compared."""
     found = summary.get("lacking", ())
     if not found:
         return ""
@@ -179,7 +179,7 @@ def _reason(target: Target, seen: Counter[str]) -> str:
 
 
 def _failures(observations: Iterable[Observation]) -> str:
-    """The overloads with most failing cells: how many, in which way, and the first case to look at."""
+    """Return a line for each overload with most failing cells: their number, checks or signals, and first case."""
     groups: dict[str, list[Observation]] = defaultdict(list)
     for o in observations:
         if o.status.is_failure:
@@ -197,7 +197,7 @@ def _failures(observations: Iterable[Observation]) -> str:
 
 
 def _unrepeated(observations: Iterable[Observation]) -> str:
-    """How many failing cells were not repeated in fresh processes because the time for that was over."""
+    """Return the number of failing cells that were not repeated enough because time ran out, as text; "" for none."""
     failures = (f for o in observations for f in o.failures if f.repetition)
     left = sum(f.repetition is not None and f.repetition.left_out in (LeftOut.TIME, LeftOut.ORDER) for f in failures)
     if not left:
@@ -229,7 +229,7 @@ def _coverage(figures: dict[str, Any], results: str) -> str:
 
 
 def _schemas(summary: dict[str, Any]) -> str:
-    """What of the corpus this torch cannot run, or takes otherwise."""
+    """Return a line about the overloads of the corpus that this torch lacks or has with another schema."""
     pairs = summary.get("schemas", {}).values()
     absent = sum(not here for _, here in pairs)
     if not pairs:

@@ -1,10 +1,11 @@
-"""Which kernels may be why a cell fails. Pure.
+"""The suspects of each failing cell: the kernels that may be why it fails. Pure.
 
 A kernel is a suspect if the cell's first failing case calls it, unless its own cells were tried and all agree with CPU.
-The cell's own operator always is one. Torch composes some operators of others. Such an operator has no kernel, so the
-kernels that it calls are suspects in its place. A kernel of which no cell fails is one only for cells that fail alike.
-A kernel without wrong results is one for a case that died only if it ran at that time, as far as native stacks tell.
-The fallback serves many operators, so it is a suspect of its own for each group of cells that fail alike.
+The cell's own operator is always a suspect. torch composes some operators of others. A composed operator has no kernel,
+so the kernels that it calls are suspects in its place. A kernel without failing cells of its own is a suspect only for
+cells that fail alike. A kernel whose own cells have no wrong results is a suspect for a case that died only if it ran
+at the time of the death, as far as native stacks show. The fallback serves many operators, so each group of cells that
+fail alike has its own fallback suspect.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from typing import NamedTuple
 from conformance.records import ALONE, Setting
 from conformance.vocabulary import CellId, Route
 
-# Stands for the backend's boxed fallback among the kernels of a cell that it serves.
+# The name of the backend's boxed fallback among the kernels of a cell that the fallback serves.
 FALLBACK = "the fallback"
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a cell fails: by a signal, by an error that the device alone raised, or by what differs."""
+    """The way in which a cell fails: by a signal, by an error that the device alone raised, or by a difference."""
 
     signal: str = ""  # "timeout" if the case did not return
-    error: str = ""  # its type
+    error: str = ""  # the type of the error
     message: str = ""
-    check: str = ""  # the first that found a difference
+    check: str = ""  # the first check that found a difference
 
     @property
     def ends_the_call(self) -> bool:
@@ -38,24 +39,24 @@ class Manner:
 
     @property
     def kind(self) -> Manner:
-        """The manner without what depends on the arguments: numbers and quoted names in the message."""
+        """The manner without the numbers and quoted names in the message, which depend on the arguments."""
         return replace(self, message=_OF_ARGUMENTS.sub("...", self.message)) if self.message else self
 
 
 _OF_ARGUMENTS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
-SEVERAL = Manner()  # of cells that fail in several ways
+SEVERAL = Manner()  # the manner of cells that fail in several ways
 
 
 @dataclass(frozen=True, slots=True)
 class FailingCell:
-    """A failing cell, as far as its cause is concerned."""
+    """The facts of a failing cell by which its cause is found."""
 
     cell: CellId
-    case: str  # the first that fails
-    kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own operator
-    elements: int = 0  # of the case's largest argument
+    case: str  # the first failing case with known calls, else the first failing case
+    kernels: tuple[str, ...]  # the operators that this case called on the device, in order, without the cell's own
+    elements: int = 0  # number of elements of the case's largest argument
     route: str = Route.NATIVE
-    on_cpu: bool = False  # CPU ran these kernels: the case died on the device
+    on_cpu: bool = False  # whether CPU ran these kernels, because the case died on the device
     setting: Setting = ALONE  # what the case needs to fail again
     manner: Manner = SEVERAL
     stack: tuple[str, ...] = ()  # operators that ran when the case died, the innermost last; () if that is not known
@@ -68,11 +69,11 @@ class FailingCell:
 
 
 class Suspect(NamedTuple):
-    """A kernel that may be why a cell fails. Of the fallback, there is one for each manner of failing."""
+    """A kernel that may be why a cell fails. There is one suspect for each manner of failing by the fallback."""
 
     kernel: str  # an operator, or FALLBACK
     manner: Manner = SEVERAL
-    program: str = ""  # whose results differ, if it is a program that falls back
+    program: str = ""  # the program whose results differ, if it calls the fallback
 
 
 class PassingCell(NamedTuple):
@@ -83,7 +84,7 @@ class PassingCell(NamedTuple):
 
 
 class Evidence:
-    """What the failing and the passing cells of a run say about kernels."""
+    """The evidence about kernels in the failing and the passing cells of a run."""
 
     def __init__(self, failing: Sequence[FailingCell], passing: Collection[PassingCell]) -> None:
         routes = {(f.cell.operator, f.route) for f in failing}
@@ -104,11 +105,11 @@ class Evidence:
         self.suspects = {f.cell: frozenset(_suspect(kernel, f) for kernel in named[f.cell]) for f in failing}
 
     def may_stand(self, kernel: str, cells: Iterable[CellId]) -> bool:
-        """Whether a kernel may be named for these cells.
+        """Return whether a kernel may be named as the cause of these cells.
 
-        An operator that falls back has no kernel of its own: what the fallback runs is CPU's, which is right.
-        Any other that has none of the cells has to explain several operators: a single one is the better name for its
-        failures, unless torch composes it and all other kernels that it calls are cleared.
+        A kernel with failing cells of its own may be named, and so may the fallback. Any other kernel has to explain
+        cells of several operators, because a single operator is the better name for its own failures. The exception is
+        the only kernel that is not cleared among those that a composed operator calls.
         """
         if kernel in self._failing or kernel == FALLBACK or kernel in self._sole:
             return True
@@ -126,7 +127,7 @@ class Evidence:
         return frozenset({own, *called})
 
     def _called(self, f: FailingCell) -> set[str]:
-        """The suspects that a cell calls. Those below a composed operator replace it."""
+        """Return the suspects that a cell calls. The suspects below a composed operator replace the operator."""
         called = set(f.kernels) & (self._failing | self._untried)
         for operator in called & self._composed:
             below = self._below[operator]
@@ -136,7 +137,10 @@ class Evidence:
         return called
 
     def _below_composed(self, failing: Iterable[FailingCell]) -> dict[str, set[str]]:
-        """For each failing operator that torch composes, the suspects with a kernel that its failing cells call."""
+        """Return for each failing operator that torch composes the suspects with a kernel that its failing cells call.
+
+        If there are none, return all kernels that these cells call.
+        """
         found: dict[str, set[str]] = defaultdict(set)
         for f in failing:
             if f.cell.operator in self._composed:
@@ -145,7 +149,10 @@ class Evidence:
         return found
 
     def _kernels_of(self, f: FailingCell) -> set[str]:
-        """The kernels that a cell calls. If none is a suspect, one is wrong in a way that its own cells do not show."""
+        """Return the kernels that a cell calls, without composed operators.
+
+        If none of them is a suspect, one of them is wrong in a way that its own cells do not show.
+        """
         return set(f.kernels) - self._composed
 
 
@@ -154,11 +161,11 @@ def _suspect(kernel: str, f: FailingCell) -> Suspect:
 
 
 def _by_stacks(failing: Sequence[FailingCell]) -> list[FailingCell]:
-    """Return the cells, where those that died call what native stacks leave of their kernels.
+    """Return the cells. For cells that died, the kernels are those that native stacks do not exclude.
 
-    A kernel that has returned before the death may have damaged memory, but then its own cells have wrong results as a
-    rule. So of the other kernels, only those on the stack are called. Where a stack is not known, a kernel counts as
-    returned if it did in each death that called it and whose stack is known.
+    A kernel that returned before the death may have damaged memory, but then its own cells usually have wrong results.
+    Therefore, only kernels on the stack and kernels with wrong results are kept. If the stack is unknown, the kernels
+    are excluded that had returned in every death with a known stack.
     """
     wrong = {o for o, manners in _own_manners(failing).items() if not all(m.ends_the_call for m in manners)}
     on_stacks = {kernel for f in failing for kernel in f.stack}
@@ -175,14 +182,15 @@ def _by_stacks(failing: Sequence[FailingCell]) -> list[FailingCell]:
 
 
 def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:
-    """The kernels without cells of their own that may be broken.
+    """Return the kernels without cells of their own that may be broken.
 
-    The operator that began before such a kernel is its caller most often. Where all cells of the caller agree with CPU,
-    the kernel does what it should. It may be broken if its caller fails in at least half of the calls.
+    The last operator with own cells that began before such a kernel is usually its caller. If all cells of the caller
+    agree with CPU, the kernel works in this call. The kernel may be broken if its caller has failing cells in at least
+    half of the calls.
     """
     votes: dict[str, list[bool]] = defaultdict(list)
     for f in cells:
-        caller_fails = True  # the cell's own operator
+        caller_fails = True  # the first caller is the cell's own operator
         for kernel in f.kernels:
             if kernel in failing or kernel in passed:
                 caller_fails = kernel in failing
@@ -194,12 +202,12 @@ def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Col
 def _without_unlike(
     failing: Sequence[FailingCell], suspects: Mapping[CellId, frozenset[str]], own_fail: Collection[str]
 ) -> dict[CellId, frozenset[str]]:
-    """Return the suspects, where a kernel is one only of cells that fail in a way in which it may make them fail.
+    """Return the suspects, without the kernels that cannot make a cell fail in its manner.
 
-    Cells of a kernel that never gives wrong results, but dies or raises errors, say how its callers fail. If none of
-    its own cells fails, it stays a suspect of those cells that fail alike: of several groups, of the one with the
-    most operators. Callers of which some raise an error and others die have little in common besides calls that most
-    operators make.
+    If a kernel never gives wrong results, but dies or raises errors, its callers fail in the same manners. If none of a
+    kernel's own cells fails, it stays a suspect only of cells that fail alike: if there are several groups of them, of
+    the group with the most operators. Cells of which some raise an error and others die have little in common besides
+    calls that most operators make.
     """
     own = _own_manners(failing)
     alike: dict[str, dict[tuple[Manner, str], list[CellId]]] = defaultdict(lambda: defaultdict(list))
@@ -225,7 +233,10 @@ def _own_manners(failing: Iterable[FailingCell]) -> dict[str, set[Manner]]:
 
 
 def _may_cause(own: Collection[Manner], manner: Manner) -> bool:
-    """Whether a kernel whose own cells fail so may make a caller fail in this manner. Wrong results lead to any."""
+    """Return whether a kernel whose cells fail in the manners ``own`` may make a caller fail in ``manner``.
+
+    Wrong results may lead to any manner.
+    """
     if not own or not all(m.ends_the_call for m in own):
         return True
     return manner.kind in own or bool(manner.signal and any(m.signal for m in own))

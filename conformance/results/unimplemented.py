@@ -21,7 +21,7 @@ class Unimplemented:
 
     operator: str
     models: Mapping[str, int]
-    standing: int  # the overloads of other operators that cannot run without it, of those with known routes
+    standing: int  # number of overloads of other operators, with known routes, that cannot run without it
 
     @property
     def calls(self) -> int:
@@ -34,7 +34,10 @@ class Unimplemented:
 
 
 def of_summary(summary: Mapping[str, Any]) -> list[Unimplemented]:
-    """Return those of a run with the models that ship with the suite. None for a summary without routes."""
+    """Return the operators without a kernel that the suite's recorded models need in a run.
+
+    Return none for a summary without routes.
+    """
     routes: Mapping[str, str] = summary.get("routes") or {}
     if Route.UNSUPPORTED.value not in routes.values():
         return []
@@ -72,6 +75,6 @@ def text(found: Sequence[Unimplemented]) -> str:
 
 
 def line(found: Unimplemented) -> str:
-    """Return an operator with what needs it, e.g. ``convolution_overrideable: 289 calls of resnet, unet; ...``."""
+    """Return an operator with the calls that need it, e.g. ``convolution_overrideable: 289 calls of resnet; ...``."""
     calls = f"{counted(found.calls, 'call')} of {', '.join(found.models)}"
     return f"{found.operator}: {calls}; {counted(found.standing, 'other overload')} cannot run without it"

@@ -13,8 +13,8 @@ from conformance.results.store.parquet import CELL
 from conformance.results.store.runs import Closed
 from conformance.vocabulary import CellId, Status
 
-# The kind of an outcome: status, failed checks, and the signal of a failure. The signal of a cell that does not fail is
-# that of the CPU reference, which dies in one way or another by chance. A cell that was not reached has no outcome.
+# The kind of an outcome: status, failed checks, and the signal of a failure. If a cell does not fail, its signal killed
+# the CPU reference, and which signal that is depends on chance. A cell that was not reached has no outcome.
 _KIND = """status, list_sort(list_distinct([f.check FOR f IN failures])) AS checks,
            CASE WHEN failing THEN signal ELSE '' END AS signal"""
 _FIRST = 'failures[1]."case" AS first_case'

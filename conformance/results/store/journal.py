@@ -44,9 +44,9 @@ class Run:
 
 
 class Writer:
-    """Writes one run, in place of an earlier run in the directory.
+    """A writer of one run, which replaces an earlier run in the directory.
 
-    Use it as a context manager, and in one process only: under xdist in the controller.
+    Use it as a context manager, and in one process only (with xdist, in the controller).
     """
 
     def __init__(self, directory: Path, manifest: Manifest, already: Iterable[Observation] = ()) -> None:
@@ -132,7 +132,7 @@ def read(path: Path) -> Run:
 def parse(lines: Sequence[str], where: str) -> tuple[Manifest, tuple[Observation, ...]]:
     """Return the manifest and the observations of complete lines of a journal. Raises StoreError.
 
-    ``where`` begins the error.
+    ``where``: the beginning of the error's message.
     """
     file = Path(where)
     return _manifest(file, lines[0]), tuple(_observation(file, n, line) for n, line in enumerate(lines[1:], start=2))

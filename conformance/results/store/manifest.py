@@ -20,7 +20,7 @@ class StoreError(ValueError):
 # Fields about the machine and its configuration. They may differ between the shards of a run.
 MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm", "cxx")
 
-_KINDS: dict[str, tuple[type, ...]] = {  # of a field in JSON, by its annotation
+_KINDS: dict[str, tuple[type, ...]] = {  # the types of a field in JSON, by its annotation
     "str": (str,), "int": (int,), "bool": (bool,), "tuple[str, ...]": (list, tuple),
 }  # fmt: skip
 
@@ -42,7 +42,7 @@ class Manifest:
     corpus: str  # its content hash
     tier: str
     seed: int
-    arguments: tuple[str, ...] = ()  # those of pytest
+    arguments: tuple[str, ...] = ()  # pytest's arguments
     cells: str = ""  # a hash of the ids of the collected cells
     run: str = ""  # the run's name, see run_name
     cpu: str = ""  # the processor's model
@@ -55,7 +55,7 @@ class Manifest:
     torch_commit: str = ""  # the commit of torch
     shard: str = ""  # "2/4" for the second of four, "" for a run that is not split
     expected: str = ""  # the named file of known failures, absolute or relative to the current directory
-    split_by: str = ""  # of a shard: the run whose durations split the cells; "": typical durations did
+    split_by: str = ""  # for a shard: the run whose durations split the cells; "" for typical durations
     backend_option: str = ""  # the backend as --backend takes it, e.g. "my_backend:mydev"; "" in older runs
 
     @property
@@ -70,12 +70,12 @@ class Manifest:
 
     @property
     def backend_for_commands(self) -> str:
-        """The backend as the commands take it that the run's end and its reports print."""
+        """The backend as an argument of the commands that the run's end and its reports print."""
         return self.backend_option or self.backend
 
     @staticmethod
     def from_json(record: dict[str, Any], where: str) -> Manifest:
-        """Inverse of ``asdict``. Raises StoreError for missing, unknown and wrong fields. ``where`` begins it."""
+        """Inverse of ``asdict``. Raises StoreError for missing, unknown and wrong fields; it begins with ``where``."""
         known = {f.name: str(f.type) for f in fields(Manifest)}
         needed = {f.name for f in fields(Manifest) if f.default is MISSING}
         wrong = (record.keys() - known) | (needed - set(record))

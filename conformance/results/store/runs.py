@@ -36,7 +36,7 @@ READABLE = (2, VERSION)  # in version 2 a failure was text
 
 _OWN = {"ended": bool, "by_status": dict, "bytes": int, "sha256": str}  # the fields that a run has when it ends
 _STATUSES = frozenset(s.value for s in Status)
-_FORGOTTEN = ".forgotten"  # ends the name of a directory that is to be deleted
+_FORGOTTEN = ".forgotten"  # the suffix of a directory that is to be deleted
 _BEFORE = re.compile(r"(?P<series>.+)~(?P<count>\d+)")
 
 
@@ -66,9 +66,9 @@ class Closed:
         return self.manifest.every_cell and self.ended and not self.manifest.shard
 
     def covers(self, other: Closed) -> bool:
-        """Return whether a cell of the other run that this one lacks does not exist in this lane.
+        """Return whether this run has all cells of the other run that exist in its lane.
 
-        Otherwise the tier of this run may have omitted it.
+        If False, the run or its tier may have omitted some of them.
         """
         order = [*TIERS, other.manifest.tier]  # a tier of another version covers itself
         return self.whole and self.manifest.tier in order[: order.index(other.manifest.tier) + 1]
@@ -200,7 +200,7 @@ def listed(results: Path) -> list[str]:
 def names(results: Path, series: str = "", among: Sequence[str] | None = None) -> list[str]:
     """Return the names of closed runs of one series or of all, the oldest first. Shards do not count until merged.
 
-    ``among``: what :func:`listed` returned, for a caller that asks for several series.
+    ``among``: the result of :func:`listed`, for a caller that asks for several series.
     """
     some = _parts(listed(results) if among is None else among, series)
     return sorted(name for name in some if not shard_of(name) and (found := series_of(name)) and series in ("", found))
@@ -220,7 +220,7 @@ def shards(results: Path) -> list[str]:
 
 
 def how_to_have_one(results: Path) -> str:
-    """Return what makes a run where none is closed: the merge of its shards, else pytest."""
+    """Return the command that makes a closed run if there is none: the merge of the shards, else pytest."""
     if shards(results):
         return f"`conformance merge --results {results}` joins the shards that are there"
     return f"`pytest --pyargs conformance --results {results}` makes one"
@@ -235,7 +235,7 @@ def _parts(among: Sequence[str], series: str) -> Sequence[str]:
 def measured(results: Path, series: str) -> Closed | None:
     """Return the run for the durations of cells: the latest whole run of the series, or else its latest.
 
-    A series without a run takes that of its lane. Raises StoreError.
+    If the series has no run, the runs of its lane's own series are used. Raises StoreError.
     """
     among = listed(results)
     found = names(results, series, among) or names(results, lane_of(series), among)
@@ -265,7 +265,7 @@ def every_series(results: Path) -> list[str]:
 def shown_series(results: Path) -> dict[str, list[str]]:
     """Return the names of the runs of each series that stands for its lane, the oldest first.
 
-    These are all series but those of some cells, unless the lane has no others.
+    A series of runs of some cells (``LANE+part``) is left out, unless its lane has no other series.
     """
     found = by_series(results)
     parts = {series for series in found if series == series_name(lane_of(series), complete=False)}
@@ -278,8 +278,8 @@ def shown_series(results: Path) -> dict[str, list[str]]:
 def find(results: Path, run: str, among: Sequence[str] | None = None) -> Closed:
     """Find a closed run by its directory, its name, a part of its name, or its series.
 
-    A series means its latest run, ``LANE~2`` the second before it. ``among``: what :func:`listed` returned. Raises
-    StoreError that lists the runs.
+    A series means its latest run, ``LANE~2`` the second run before the latest. ``among``: the result of :func:`listed`.
+    Raises StoreError, which names similar runs, or the lanes with runs.
     """
     if (Path(run) / MANIFEST).is_file():
         return opened(Path(run))
@@ -332,9 +332,9 @@ def forget(results: Path, keep: int) -> list[str]:
     split, series = shards(results), by_series(results)
     dropped = [name for one, of_series in series.items() for name in _old(results, one, of_series, split, keep)]
     try:
-        for name in dropped:  # a directory that is deleted in part is no run any more
+        for name in dropped:  # so that a directory that is only partly deleted does not count as a run
             (results / RUNS / name).rename(results / RUNS / f".{name}{_FORGOTTEN}")
-        for directory in sorted((results / RUNS).glob(f".*{_FORGOTTEN}")):  # also of an earlier call that was stopped
+        for directory in sorted((results / RUNS).glob(f".*{_FORGOTTEN}")):  # including those of an interrupted call
             shutil.rmtree(directory)
     except OSError as e:
         raise StoreError(f"{e.filename or results / RUNS}: cannot be deleted: {e.strerror or e}") from e
