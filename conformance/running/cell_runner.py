@@ -57,7 +57,7 @@ class CellRunner:
             contexts.of(name).load()
 
     def prepare_for_doubts(self) -> None:
-        """Load the decompositions, which a child needs when it doubts CPU's result for the first time."""
+        """Import the modules of torch's decompositions, which a child calls when it first doubts CPU's result."""
         load_decompositions()
 
     def try_primitive(self, index: int) -> str:
