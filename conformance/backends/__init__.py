@@ -1,4 +1,4 @@
-"""The backends: what an adapter offers, and how a backend is found."""
+"""Backends: the adapter that a backend offers, its capabilities, and how a backend is found."""
 
 from conformance.backends.adapter import Backend
 from conformance.backends.capabilities import Capabilities, with_index

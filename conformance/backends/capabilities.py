@@ -1,4 +1,4 @@
-"""A backend as the suite uses it, whatever its adapter offers."""
+"""A backend as the suite uses it, with defaults for the methods that its adapter lacks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from conformance.support.forking import asked_in_fork
 if TYPE_CHECKING:
     import torch
 
-# The check that rests on a method of the adapter.
+# The check that needs a method of the adapter, by the method.
 _CHECKED_BY = {
     "route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone", "fill_fresh": "uninitialized",
 }  # fmt: skip
 
-# What fresh memory holds in the first call of a case: neither zeros nor what a freed result has left there. In a
-# floating dtype it is a large, finite number, so that no comparison with it is unordered.
+# The byte that fills fresh memory in the first call of a case, instead of zeros or the values of a freed result. In a
+# floating dtype, the filled elements are large, finite numbers, so that no comparison with them is unordered.
 SOIL = 0x7B
 
-# Bytes of blocks that are filled for what kernels may allocate besides their results, and of all blocks together.
+# Bytes of the blocks that are filled for the workspaces that kernels may allocate, and of all filled blocks together.
 _WORKSPACES = (512, 4 << 10, 32 << 10, 256 << 10)
 _FILLED_AT_MOST = 256 << 20
 
 
 class Capabilities:
-    """A backend with every method there: what it does not offer does nothing, and is listed in ``missing``."""
+    """A backend with all methods. A method that its adapter lacks does nothing, and is listed in ``missing``."""
 
     OPTIONAL = (
         "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "delay_work", "mark_step",
@@ -39,7 +39,7 @@ class Capabilities:
 
     def __init__(self, backend: Any, module: str, asked: str = "") -> None:
         self.module = module  # importing it loads the device
-        self.asked = asked or backend.name  # what :func:`find` finds it by
+        self.asked = asked or backend.name  # the name by which :func:`find` finds the backend
         self.isolation: str = getattr(backend, "isolation", "fork")
         self.name: str = backend.name
         self.device: str = with_index(backend.device)
@@ -60,7 +60,7 @@ class Capabilities:
         self._synchronize = getattr(backend, "synchronize", None)
         self._real_work = RealWork(self.kind, self.synchronize)
         self.keeps_subnormals: bool | None = getattr(backend, "keeps_subnormals", None)
-        self.subnormals: tuple[str, ...] = ()  # where the adapter does not say it: the dtypes whose are kept
+        self.subnormals: tuple[str, ...] = ()  # if the adapter does not say: the dtypes with subnormal numbers
         self.sticky_errors = bool(getattr(backend, "sticky_errors", False))
         self.hidden_by: dict[str, str] = dict(getattr(backend, "hidden_by", {}))
         self.threads = int(getattr(backend, "threads", 1))
@@ -75,21 +75,21 @@ class Capabilities:
         return self.device.partition(":")[0]
 
     def synchronize(self) -> None:
-        """Return when all submitted work is done; at once where the backend cannot tell."""
+        """Return when all submitted work is done, or at once if the adapter lacks this method."""
         if self._synchronize:
             self._synchronize()
         if self._reads_back_after_calls:
             self._read_back()
 
     def read_back_after_calls(self) -> None:
-        """From now on, let :meth:`synchronize` also read an element back, where that works."""
+        """From now on, let :meth:`synchronize` also read an element back, if that works."""
         self._tries_read_back = True
         self._reads_back_after_calls = self._reads_back
 
     def late_error(self) -> BaseException | None:
         """Wait for all work of the device, and read an element back. Return the error that this raises.
 
-        None for a device that failed to do this when the process began.
+        Return None if the device could not do this when the process first used it.
         """
         if not self._reads_back:
             return None
@@ -101,9 +101,9 @@ class Capabilities:
         return None
 
     def _read_back(self) -> None:
-        """Fill an element and copy it to the host: many devices report the errors of earlier work then.
+        """Fill an element and copy it to the host, because many devices then report the errors of earlier work.
 
-        Where filling is broken, an element is copied to the device and back: each cell would meet the damage.
+        If filling is broken, copy an element to the device and back instead. Otherwise, each cell would meet the error.
         """
         import torch
 
@@ -111,7 +111,7 @@ class Capabilities:
         element.cpu()
 
     def without(self, broken: Iterable[str]) -> None:
-        """Do without these methods, and without filling: the bring-up gate found that they do not work."""
+        """From now on, do without these methods, or without "fill", which the bring-up gate found broken."""
         for method in broken:
             if method == "synchronize":
                 self._synchronize = None
@@ -121,13 +121,13 @@ class Capabilities:
                 self._fills = False
 
     def initialize(self) -> None:
-        """Use the device once, so that no case pays for what its first use in a process does, or fails with it."""
+        """Use the device once, so that no case pays for the device's first use in a process, or fails because of it."""
         if self._initialized:
             return
         self._initialized = True
         import torch
 
-        with contextlib.suppress(RuntimeError, NotImplementedError):  # the gate and the cases say what does not work
+        with contextlib.suppress(RuntimeError, NotImplementedError):  # the gate and the cases report the errors
             torch.empty(1, device=self.device)
             self.synchronize()
             self._read_back()
@@ -136,7 +136,7 @@ class Capabilities:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether the device is torch's accelerator, so that ``torch.accelerator`` is about it."""
+        """Whether the device is torch's accelerator, to which ``torch.accelerator`` applies."""
         return torch_versions.accelerator_of(self.kind) is not None
 
     @property
@@ -145,7 +145,7 @@ class Capabilities:
         return torch_versions.seeds(self.kind)
 
     def in_use(self) -> bool:
-        """Whether a fork of this process could not use the device, as far as torch's module of it can tell."""
+        """Return whether a fork of this process could not use the device, as far as the device's module can tell."""
         import torch
 
         initialized = getattr(getattr(torch, self.kind, None), "is_initialized", None)
@@ -154,7 +154,7 @@ class Capabilities:
         return self.isolation == "fork" and bool(asked_in_fork(partial(torch_versions.is_in_bad_fork, self.kind)))
 
     def unchecked(self) -> str:
-        """What cannot be checked, and which methods the backend would have to offer; "" when nothing is missing."""
+        """Return notes on what cannot be checked, with the methods that the checks need; "" if nothing is missing."""
         freed = self._fill is None and self.fills_memory
         missing = [method for method in self.missing if method != "fill_fresh" or not freed]
         lost = [f"{check} (needs {method})" for method, check in _CHECKED_BY.items() if method in missing]
@@ -171,18 +171,18 @@ class Capabilities:
         return "\n".join(notes)
 
     def route_counters(self) -> tuple[int, int] | None:
-        """(native, fallback) calls so far, or None where the backend does not count."""
+        """Return the numbers of (native, fallback) calls so far, None if the backend does not count them."""
         return self._counters() if self._counters else None
 
     def live_memory(self) -> tuple[int, int]:
-        """(blocks, bytes) of device memory given out now; zeros where the backend does not say."""
+        """Return (blocks, bytes) of the device memory that is allocated now; zeros if the adapter lacks this method."""
         if not self._stats:
             return 0, 0
         stats = self._stats()
         return stats["live_blocks"], stats["live_bytes"]
 
     def verify_memory(self) -> list[str]:
-        """Damage found in the allocator's bookkeeping; empty where the backend cannot tell."""
+        """Return the damage in the allocator's bookkeeping, an empty list if the adapter lacks this method."""
         return list(self._verify()) if self._verify else []
 
     @property
@@ -196,18 +196,18 @@ class Capabilities:
         return self._fill is not None and not self._is_filled
 
     def soiled_memory(self) -> contextlib.AbstractContextManager[None]:
-        """Within, device memory that is given out holds :data:`SOIL`, unless the environment fills it.
+        """Fill device memory that is allocated within this context with :data:`SOIL`, unless the environment fills it.
 
-        Changes nothing where the backend does not offer it.
+        Does nothing if the adapter cannot fill memory.
         """
         return self._filled(SOIL) if self.soils_memory else contextlib.nullcontext()
 
     @contextlib.contextmanager
     def fresh_memory(self, byte: int, sizes: Iterable[int] = ()) -> Iterator[None]:
-        """Within, device memory that is given out holds ``byte``.
+        """Fill device memory that is allocated within this context with ``byte``.
 
-        Where the backend does not offer that, blocks of ``sizes`` bytes and of some others are filled and freed before:
-        most allocators give freed blocks out again.
+        If the adapter cannot fill memory, blocks of ``sizes`` bytes and of some other sizes are filled and freed
+        before, because most allocators give freed blocks out again.
         """
         if self._fill is None:
             self._free_filled(byte, sizes)
@@ -236,7 +236,7 @@ class Capabilities:
             for block in blocks:
                 block.fill_(byte)
             self.synchronize()
-        except Exception:  # noqa: BLE001 - a device without bytes or fill_, whose kernels see what memory holds anyway
+        except Exception:  # noqa: BLE001 - a device without uint8 or fill_: its memory is left as it is
             self._frees_filled = False
 
     @property
@@ -246,9 +246,9 @@ class Capabilities:
 
     @contextlib.contextmanager
     def delayed_work(self, us: int, seed: int | None = None) -> Iterator[None]:
-        """Within, work starts late, as :meth:`Backend.delay_work` says.
+        """Let work that is submitted within this context start late, as by :meth:`Backend.delay_work`.
 
-        Where the backend cannot do that, other work of about ``us`` microseconds is submitted first.
+        If the adapter lacks this method, other work of about ``us`` microseconds is submitted first.
         """
         if self._delay is None:
             self._real_work.submit(us)
@@ -261,7 +261,7 @@ class Capabilities:
             self._delay(None)
 
     def mark_step(self) -> bool:
-        """End the step of a backend that records work; returns whether the backend has steps."""
+        """End the step of a backend that records work. Return whether the backend has steps."""
         if self._mark_step:
             self._mark_step()
         return self._mark_step is not None
@@ -272,7 +272,7 @@ class Capabilities:
         return self._donate is not None
 
     def donate(self, tensor: torch.Tensor) -> None:
-        """Let the end of the step take the memory of a tensor; does nothing where the backend cannot."""
+        """Let the end of the step reuse the memory of a tensor. Does nothing if the adapter lacks this method."""
         if self._donate:
             self._donate(tensor)
 
@@ -282,30 +282,30 @@ class Capabilities:
         return self._save is not None
 
     def save(self, value: Any, file: IO[bytes]) -> None:
-        """Write a value to a file in the backend's own way; by ``torch.save`` where the backend has none."""
+        """Write a value to a file in the backend's own format, or with ``torch.save`` if the backend has none."""
         import torch
 
         (self._save or torch.save)(value, file)
 
     def build_info(self) -> dict[str, Any]:
-        """Facts of the build; empty where the backend does not say."""
+        """Return facts of the build, {} if the adapter lacks this method."""
         return dict(self._info()) if self._info else {}
 
     def environment(self) -> str:
-        """The environment's name, "default" where the backend does not say."""
+        """Return the environment's name, "default" if the adapter lacks this method."""
         return str(self._environment()) if self._environment else "default"
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """Environments worth trying when something goes wrong; empty where the backend does not say."""
+        """Return environments in which to look for the cause of a failure, {} if the adapter lacks this method."""
         return dict(self._environments()) if self._environments else {}
 
     def expected(self) -> object:
-        """Return what the adapter names as the path of its known failures; None where it names none."""
+        """Return the path of the known failures as the adapter names it, None if it names none."""
         return self._expected() if callable(self._expected) else self._expected
 
 
 def _two_of_each(sizes: Iterable[int]) -> list[int]:
-    """Return the sizes in bytes of the blocks to fill: two of each size, the smallest ones that fit together."""
+    """Return the sizes in bytes of the blocks to fill: two of each size, from the smallest up, within the limit."""
     wanted: list[int] = []
     for size in sorted(sizes):
         if size > 0 and sum(wanted) + 2 * size <= _FILLED_AT_MOST:
@@ -314,5 +314,5 @@ def _two_of_each(sizes: Iterable[int]) -> list[int]:
 
 
 def with_index(device: str) -> str:
-    """``mydev:0`` for ``mydev``, as a tensor made there says where it lies. ``cpu`` and ``meta`` have no index."""
+    """Return ``mydev:0`` for ``mydev``, as in the ``device`` of a tensor. ``cpu`` and ``meta`` have no index."""
     return device if ":" in device or device in ("cpu", "meta") else f"{device}:0"

@@ -1,4 +1,4 @@
-"""Backends by name: those that are installed, the adapters that ship with the suite, and ``module:device``."""
+"""The search for a backend by its name: an installed backend, an adapter of the suite, or ``module:device``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ GROUP = "conformance.backends"
 
 
 class BackendNotFound(LookupError):
-    """No such backend, or it cannot be loaded. The message says which there are and what to do."""
+    """A backend that does not exist or cannot be loaded. The message names the known backends and what to do."""
 
 
 def offered() -> tuple[str, ...]:
-    """The names of the backends installed here. Those of the shipped adapters are not among them."""
+    """Return the names of the installed backends, without the adapters that ship with the suite."""
     return tuple(sorted(e.name for e in entry_points(group=GROUP)))
 
 
 def find(name: str) -> Capabilities:
-    """The backend called ``name``, or given as ``module:device``. Raises BackendNotFound saying what to do.
+    """Return the backend called ``name``, or given as ``module:device``. Raises BackendNotFound.
 
-    An installed backend comes before a shipped adapter of the same name.
+    An installed backend has priority over a shipped adapter of the same name.
     """
     if ":" in name:
         return _bare(name)
@@ -43,7 +43,7 @@ def find(name: str) -> Capabilities:
 
 
 def default() -> str:
-    """The backend of a run that names none: the only one installed. Raises BackendNotFound otherwise."""
+    """Return the name of the only installed backend, for a run that names none. Raises BackendNotFound otherwise."""
     known = offered()
     if len(known) == 1:
         return known[0]
@@ -54,7 +54,7 @@ def default() -> str:
 
 
 def _there_are() -> str:
-    """The installed backends, then the shipped adapters that can be used here."""
+    """Return the installed backends and the shipped adapters that can be used here, as text."""
     usable = [name for name in adapters.usable() if name not in offered()]
     parts = (("installed", offered()), ("usable here", usable))
     return ", ".join(f"{what}: {' '.join(names)}" for what, names in parts if names)

@@ -1,4 +1,4 @@
-"""Work of the device itself that keeps a stream busy, for backends that cannot let work start late."""
+"""Device work that keeps a stream busy, for backends that cannot delay the start of work."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-# Bytes of the buffer that is filled: the smallest one whose fill takes so long, or the largest.
+# Bytes of the buffer that is filled: the first size from the smallest up whose fill takes at least _LONG_ENOUGH, or the
+# largest size.
 _SMALLEST, _LARGEST = 1 << 20, 256 << 20
 _LONG_ENOUGH = 300e-6  # seconds
 _MOST_FILLS = 64
-_ROUNDS = 5  # of which the fastest counts: a busy host makes one slower, never faster
+_ROUNDS = 5  # measurements, of which the fastest counts, because a busy host only makes them slower
 
 
 class RealWork:
-    """Fills of a buffer on a device. How long one takes is measured when the first are wanted."""
+    """Fills of a buffer on a device. The duration of a fill is measured at the first use."""
 
     def __init__(
         self, kind: str, synchronize: Callable[[], None], clock: Callable[[], float] = time.perf_counter
@@ -28,12 +29,12 @@ class RealWork:
         self._synchronize = synchronize
         self._clock = clock
         self._buffers: dict[int, torch.Tensor] = {}  # by the index of the device
-        self._seconds = -1.0  # of a fill; 0: the device is busy no longer than the host; below 0: not measured
+        self._seconds = -1.0  # duration of a fill; 0: the device is busy no longer than the host; < 0: not measured
 
     def submit(self, us: int) -> None:
         """Submit fills of about ``us`` microseconds to the current stream of the current device.
 
-        None where a fill is done when its call returns: no work can wait behind it.
+        Submit none if a fill is done when its call returns, because then no work can wait behind it.
         """
         if not (us and self._seconds):
             return
@@ -44,11 +45,11 @@ class RealWork:
             fills = min(math.ceil(us * 1e-6 / self._seconds), _MOST_FILLS) if self._seconds else 0
             for _ in range(fills):
                 buffer.fill_(0)
-        except Exception:  # noqa: BLE001  # a device without bytes or fill_ is as fast as it is
+        except Exception:  # noqa: BLE001  # a device without uint8 or fill_ cannot be kept busy
             self._seconds = 0.0
 
     def _buffer(self, size: int) -> torch.Tensor:
-        """Return the buffer of the current device, of at least ``size`` bytes. It is kept: no other work is in it."""
+        """Return the buffer of the current device, of at least ``size`` bytes. It is kept, so no other work uses it."""
         import torch
 
         index = torch.empty(0, dtype=torch.uint8, device=self._kind).device.index
@@ -56,11 +57,11 @@ class RealWork:
         if known is None or known.numel() < size:
             size = max([size, *(b.numel() for b in self._buffers.values())])
             known = self._buffers[index] = torch.empty(size, dtype=torch.uint8, device=self._kind)
-            self._synchronize()  # what had the memory before may be read on another stream still
+            self._synchronize()  # another stream may still read the tensor that had this memory before
         return known
 
     def _measure(self, buffer: torch.Tensor) -> torch.Tensor:
-        """Return a buffer whose fill takes a while. Measure it, and whether the host is free in the meantime."""
+        """Return a buffer that takes long enough to fill. Measure the fill, and whether the host is free meanwhile."""
         while True:
             took, submitted = min(self._fill(buffer) for _ in range(_ROUNDS))
             if took >= _LONG_ENOUGH or buffer.numel() >= _LARGEST:
