@@ -61,8 +61,9 @@ def plan(
 ) -> list[Job]:
     """Return the jobs of these lanes. Each takes about ``minutes``. ``most``: the largest number of jobs.
 
-    ``measured``: the duration of lanes in seconds, by name. For a lane that was not measured, the average of the lanes
-    of its environment and build is taken, or of all lanes. If none was measured, it is not split. Raises JobError.
+    ``measured``: the duration of lanes in seconds, by name. A lane that was not measured counts with the median of the
+    measured lanes of its environment and build, or else of all measured lanes. If no lane was measured, it is not
+    split. Raises JobError.
     """
     if not minutes > 0:
         raise JobError(f"--minutes: expected a positive number of minutes, got {minutes:g}")

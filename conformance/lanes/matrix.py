@@ -13,7 +13,7 @@ from conformance.vocabulary import TIERS
 LISTED_BY = "conformance matrix --lanes '*'"  # the command that lists all lanes, also those on demand
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
 _LANE = re.compile(rf"{_NAME.pattern}-torch(?P<torch>[^-]+)-{_NAME.pattern}-{_NAME.pattern}")
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; other keys are settings of ours
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; other keys are settings of the suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Torch:
     """One torch version that the backend is built against and run on."""
 
     version: str  # as lanes and sessions name it, e.g. "2.8"
-    requirement: str  # what is installed, e.g. "torch==2.8.0"
-    python: str  # the interpreter's version, "" for the one that runs nox
+    requirement: str  # the requirement to install, e.g. "torch==2.8.0"
+    python: str  # the interpreter's version, "" for the interpreter that runs nox
     tier: str  # the default tier of a session
-    index: str = ""  # the only package index with this version, e.g. that of nightly wheels; "" for the default
+    index: str = ""  # the only package index with this version, e.g. the nightly index; "" for the default
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one shard of a lane occupies on a machine, see ``conformance run``."""
+    """The resources that one shard of a lane occupies on a machine, see ``conformance run``."""
 
     cpus: int = 1
     memory_mb: int = 2048
@@ -112,7 +112,7 @@ class Matrix:
         return next(torch for torch in self.torches if torch.version == self.main)
 
     def lanes(self) -> list[Lane]:
-        """Every lane that is not excluded, in the file's order."""
+        """Return all lanes that are not excluded, in the file's order."""
         lanes = [
             Lane(self.backend, torch, environment, build)
             for torch in self.torches
@@ -201,7 +201,7 @@ def _positive(table: Table, key: str, value: int) -> int:
 
 
 def _builds(top: Table, resources: Resources) -> tuple[Build, ...]:
-    """Return the builds; ``resources`` are those of a build that names none. Raises TomlError."""
+    """Return the builds. ``resources``: the default for a build that names none. Raises TomlError."""
     if "builds" not in top.names():
         return (Build("release", resources=resources),)
     table, found = top.table("builds"), []
@@ -246,7 +246,7 @@ def _name(table: Table, key: str) -> str:
 
 
 def _check(top: Table, matrix: Matrix) -> None:
-    """Check what needs the whole file: empty axes, repeated names, exclusions that name nothing. Raises TomlError."""
+    """Raise TomlError for errors that only the whole file shows: empty axes, repeated names, unknown exclusions."""
     axes = {
         "torch": [t.version for t in matrix.torches],
         "environments": [e.name for e in matrix.environments],

@@ -27,7 +27,7 @@ class Start:
 def environment_name(m: Matrix, torch: Torch, build: Build, alone: bool) -> str:
     """Return the session that creates the environment of a torch and a build: ``torch-2.13``, ``torch-2.13-asan``.
 
-    ``alone``: there is no matrix of another backend. The name omits the first build of a matrix.
+    ``alone``: whether there is no matrix of another backend. The name omits the first build of a matrix.
     """
     parts = ["torch", *([] if alone else [m.backend]), torch.version]
     return "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
@@ -49,15 +49,15 @@ def label(m: Matrix, lane: Lane) -> str:
 
 
 def interpreter_file(root: Path, environment: str) -> Path:
-    """Return the file to which the session writes the path of its interpreter. ``root``: the repository's."""
+    """Return the file to which the session writes its interpreter's path. ``root``: the repository's root."""
     return root / ".nox" / f"{environment}.python"
 
 
 def start(root: Path, name: str, log: Path | None = None) -> Start:
     """Return the interpreter and the variables of the lane called ``name``, e.g. ``demo-torch2.8-malloc-asan``.
 
-    Raises LookupError for a lane that ``root``/matrices/ does not have, NotMade where the environment is not made yet,
-    sanitizers.NoRuntime where the compiler lacks one. ``log``: see :func:`sanitizers.variables`.
+    Raises LookupError for a lane that ``root``/matrices/ does not have, NotMade if its environment does not exist, and
+    sanitizers.NoRuntime if the compiler lacks a sanitizer's runtime. ``log``: see :func:`sanitizers.variables`.
     """
     lane, environment = find(root, name)
     file = interpreter_file(root, environment)

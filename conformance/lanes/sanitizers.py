@@ -19,9 +19,9 @@ _REPORT_TO = "__sanitizer_set_report_fd"
 _UBSAN = "libubsan.so.1"
 NAMES = (*PRELOADED, "undefined")
 
-# The default format and each frame's module, by which sanitizer_report.py finds the frames of the backend.
+# The default format and the module of each frame, by which sanitizer_report.py finds the frames of the backend.
 _FRAMES: dict[str, object] = {"stack_trace_format": "'    #%n %p %F %L @%m'"}
-# The process dies by a signal, as without a sanitizer, and the sanitizer handles signals such as SIGSEGV.
+# An error ends the process by a signal, as without a sanitizer. The sanitizer handles signals such as SIGSEGV.
 _FATAL: dict[str, object] = {
     "abort_on_error": 1,
     "handle_segv": 2,
@@ -45,7 +45,7 @@ _UNDEFINED: dict[str, object] = {"halt_on_error": 1, "abort_on_error": 1, "print
 _THREAD: dict[str, object] = {
     **_FATAL,
     "halt_on_error": 1,
-    "ignore_noninstrumented_modules": 1,  # it does not see how other libraries synchronize, and would accuse them
+    "ignore_noninstrumented_modules": 1,  # other libraries' synchronization is not seen, and would look like races
 }
 _LEAK: dict[str, object] = {"print_suppressions": 0}
 
@@ -59,8 +59,9 @@ def variables(
 ) -> dict[str, str]:
     """Return the variables of a process whose backend is built with these sanitizers; empty if there are none.
 
-    ``suppressions`` lists leaks that are not the backend's. ``log``: where a report goes that no child's log takes; the
-    process' number is added. Options in ``environ`` come last, so that what a user sets holds. Raises NoRuntime.
+    ``suppressions``: a file that lists leaks outside the backend. ``log``: the file for reports that do not go to a
+    child's log; the process id is added to its name. Options in ``environ`` come last, so that the user's settings have
+    priority. Raises NoRuntime.
     """
     chosen = tuple(sanitizers)
     if not chosen:
@@ -75,13 +76,13 @@ def variables(
 
 
 def report_to(descriptor: int) -> None:
-    """Let the sanitizers of this process, if there are any, write their reports to an open file."""
+    """Make the sanitizers of this process, if there are any, write their reports to an open file."""
     for runtime in _present():
         runtime[_REPORT_TO](ctypes.c_void_p(descriptor))
 
 
 def _present() -> Iterator[ctypes.CDLL]:
-    """Return the runtimes in this process: the preloaded one, and that of UBSan, which the backend links."""
+    """Yield the sanitizer runtimes in this process: the preloaded runtime, and UBSan's, which the backend links."""
     process = ctypes.CDLL(None)
     if hasattr(process, _REPORT_TO):
         yield process
@@ -100,7 +101,7 @@ def _joined(values: Mapping[str, object], own: str) -> str:
 
 
 def _runtimes(sanitizers: Iterable[str], environ: Mapping[str, str]) -> list[str]:
-    """Return the libraries to preload. libstdc++ is one, because the runtime looks up its functions at start."""
+    """Return the libraries to preload, with libstdc++, because a runtime looks up its functions at the start."""
     compiler = next(filter(None, map(shutil.which, (environ.get("CXX") or "c++", "g++"))), None)
     if compiler is None:
         raise NoRuntime("no C++ compiler found (c++, g++) to take the sanitizer runtime from; set CXX")
@@ -111,6 +112,6 @@ def _runtimes(sanitizers: Iterable[str], environ: Mapping[str, str]) -> list[str
 def _library(compiler: str, name: str) -> str:
     command = [compiler, f"-print-file-name={name}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    if not os.path.isabs(path):  # noqa: PTH117  # the compiler's answer, not a path yet: the bare name when it has none
+    if not os.path.isabs(path):  # noqa: PTH117  # the compiler prints the bare name if it does not find the library
         raise NoRuntime(f"{compiler} has no {name}; install its sanitizer runtime (the suite supports GCC)")
     return str(Path(path).resolve())

@@ -1,7 +1,7 @@
 """The source of a torch wheel: a local directory, the user's index, torch's CPU index, or the default index.
 
 The default Linux wheels contain CUDA libraries, about 3 GB to download and 7 GB on disk, which the suite does not use.
-So smaller wheels are preferred, unless the user has configured an index.
+Therefore, smaller wheels are preferred, unless the user has configured an index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INDEX_VARIABLES = (
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX",
 )  # fmt: skip
 
-# uv's names of pip's variables, and the separator of several values in uv's.
+# uv's names for pip's variables, and the separator of several values in uv's variable.
 _UV_NAMES = {
     "PIP_FIND_LINKS": ("UV_FIND_LINKS", ","),
     "PIP_INDEX_URL": ("UV_DEFAULT_INDEX", " "),
@@ -37,11 +37,11 @@ _UV_NAMES = {
 class Source:
     """A place to install torch from."""
 
-    name: str  # for people
+    name: str  # for messages
     disk_gib: float  # free disk space that the installation needs, including the download
     pip: tuple[str, ...] = ()  # extra arguments of ``pip install``
     uv: tuple[str, ...] = ()  # extra arguments of ``uv pip install``
-    # The directory has the wheel but not its dependencies: install with these arguments first, then without them.
+    # Arguments for a directory that has the wheel but not its dependencies: install with them first, then without them.
     first: tuple[str, ...] = ()
 
 
@@ -52,7 +52,7 @@ def choose(
     cpu_index_answers: Callable[[], bool],
     platform: str = sys.platform,
 ) -> Source:
-    """Return the best source for a requirement like ``torch==2.13.0``. Uses the network only if it must."""
+    """Return the best source for a requirement like ``torch==2.13.0``. Uses the network only if necessary."""
     directory = local_wheel(requirement, python, environment)
     if directory:
         first = ("--no-index", "--no-deps", "--find-links", str(directory))
@@ -68,7 +68,7 @@ def choose(
 
 
 def of_index(url: str, answers: Callable[[str], bool]) -> Source:
-    """Return the only index with a version, e.g. a nightly one. Raises LookupError if it does not respond."""
+    """Return the source for a version that only one index has, e.g. nightly. Raises LookupError without a response."""
     if not answers(url):
         raise LookupError(f"{url}, the only index with this version, does not respond")
     return Source(url, 9.0, pip=("--pre", "--extra-index-url", url), uv=("--prerelease=allow", "--index", url))
