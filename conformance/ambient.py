@@ -1,4 +1,4 @@
-"""What a call has to leave as it was, besides memory: the current device and stream, modes, generators, arithmetic."""
+"""The state besides memory that a call must not change: current device and stream, modes, generators, arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from conformance.torch_versions import accelerator_of
 
 _CPU_GENERATOR = "CPU's generator"
-# Generators of so many devices are watched, the first ones.
+# The number of devices whose generators are watched: the first devices.
 _DEVICES = 2
 _SMALLEST_NORMAL = 2.0**-1022
 _HALF = 0.5
@@ -25,7 +25,7 @@ State = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a call changed; its values before and after: a generator's state in bytes, else a word or a number."""
+    """A change by a call, with the values before and after: a generator's state in bytes, else a word or a number."""
 
     what: str
     before: Any
@@ -33,19 +33,19 @@ class Change:
 
     @property
     def is_draw(self) -> bool:
-        """Whether a generator was drawn from, or seeded."""
+        """Whether the call drew from a generator, or seeded it."""
         return isinstance(self.before, bytes)
 
     @property
     def is_draw_on_host(self) -> bool:
-        """Whether CPU's generator was drawn from, or seeded."""
+        """Whether the call drew from CPU's generator, or seeded it."""
         return self.what == _CPU_GENERATOR
 
 
 class Ambient:
-    """The state of torch, of this thread's arithmetic and of a device. What cannot be read is not watched.
+    """The state of torch, of this thread's arithmetic and of a device. State that cannot be read is not watched.
 
-    The device has to be initialized before. ``generators``: watch them too, which takes 20 microseconds a call.
+    The device must be initialized. ``generators``: whether to watch generators too, which takes 20 microseconds a call.
     """
 
     def __init__(self, device: torch.device, *, generators: bool) -> None:
@@ -55,14 +55,14 @@ class Ambient:
         self._reads = [read for _, read in readable]
 
     def now(self) -> State | None:
-        """Return the state as values that can be compared; None from a device that cannot be asked any more."""
+        """Return the state as values that can be compared, None if the device no longer answers."""
         try:
             return tuple([read() for read in self._reads])
         except Exception:  # noqa: BLE001  # whatever a backend raises
             return None
 
     def changes(self, before: State | None, after: State | None) -> list[Change]:
-        """Return what differs between two states."""
+        """Return the changes between two states, none if either is None."""
         if before is None or after is None or before == after:
             return []
         both = zip(self._names, before, after, strict=True)
@@ -71,12 +71,12 @@ class Ambient:
 
 @cache
 def of(device: torch.device, *, generators: bool) -> Ambient:
-    """Return what is watched of a device, see :class:`Ambient`."""
+    """Return the :class:`Ambient` of a device, the same one for equal arguments."""
     return Ambient(device, generators=generators)
 
 
 def _readers(device: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield what is watched, and how it is read. Public names of torch only."""
+    """Yield the name of each part of the state, and the function that reads it. Uses only public names of torch."""
     yield "grad mode", torch.is_grad_enabled
     yield "inference mode", torch.is_inference_mode_enabled
     yield "autocast", partial(torch.is_autocast_enabled, device.type)
@@ -93,7 +93,7 @@ def _readers(device: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _generators(device: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The same of CPU's default generator, and of those of the first devices."""
+    """Yield the name and the reader of the states of CPU's default generator and of the first devices' generators."""
     yield _CPU_GENERATOR, partial(_bytes, torch.default_generator.get_state)
     module = getattr(torch, device.type, None)
     generators = getattr(module, "default_generators", ())

@@ -1,6 +1,7 @@
-"""A device without an adapter: what torch's own modules offer of it.
+"""A device without an adapter, with the methods that torch's own modules offer for it.
 
-``torch.<device>`` is asked first, then ``torch.accelerator``. Only the calls of the methods touch the device.
+The methods come from ``torch.<device>``, or else from ``torch.accelerator``. Only calls of the methods touch the
+device.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import Any
 
 
 class BareDevice:
-    """A backend given as ``module:device``. It has the methods of an adapter that torch's modules can stand in for.
+    """A backend given as ``module:device``, with those methods of an adapter that torch's modules provide.
 
-    Methods of a subclass come first.
+    Methods of a subclass have priority.
     """
 
     def __init__(self, name: str, device: str) -> None:
@@ -50,7 +51,7 @@ class BareDevice:
         return accelerator_of(self._kind)
 
     def _memory_stats(self) -> Callable[[], dict[str, int]] | None:
-        """Return a function for the bytes in use; torch does not count blocks everywhere."""
+        """Return a function for the bytes in use, None without one. It returns 0 blocks, which torch may not count."""
         for module in (self._module, self._accelerator()):
             allocated = getattr(module, "memory_allocated", None)
             if callable(allocated):

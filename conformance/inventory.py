@@ -1,8 +1,8 @@
-"""The live dispatcher as a list: every aten overload of this torch, its schema, and how a backend serves it.
+"""The live dispatcher as a list: every aten overload of this torch, its schema, and its route on a backend.
 
 Of the 3,110 overloads of torch 2.13, 1,075 have a kernel registered for the CPU key itself. 1,072 of these have a
-tensor among their arguments or results and no CompositeImplicitAutograd kernel: these are the *targets*, what a
-backend must serve by itself and what coverage is counted over.
+tensor among their arguments or results and no CompositeImplicitAutograd kernel. These are the *targets*: the overloads
+that a backend must serve by itself, and over which coverage is counted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Overload:
     """One ATen overload as this torch has it, and its route on one dispatch key."""
 
     name: str  # without "aten::", e.g. "masked_fill_.Scalar"
-    schema: str  # torch's text of it, "aten::" included
+    schema: str  # torch's text of the schema, including "aten::"
     tags: tuple[str, ...]
-    has_tensors: bool  # a tensor, or a list of them, among the arguments or results
-    has_cpu_kernel: bool  # a call with CPU tensors finds a kernel, an alias key's included
-    is_composite_implicit: bool  # has a CompositeImplicitAutograd kernel: made of other overloads on every device
+    has_tensors: bool  # whether there is a tensor, or a list of tensors, among the arguments or results
+    has_cpu_kernel: bool  # whether a call with CPU tensors finds a kernel, including an alias key's kernel
+    is_composite_implicit: bool  # whether it has a CompositeImplicitAutograd kernel, which calls other overloads
     is_target: bool  # see the module's docstring
     route: Route
 
@@ -39,7 +39,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class _Static:
-    """What does not depend on the backend, in Overload's order of fields."""
+    """The facts of an overload that do not depend on the backend, in the order of Overload's fields."""
 
     name: str
     schema: str
@@ -51,10 +51,11 @@ class _Static:
 
 
 def inventory(device: str = "PrivateUse1") -> tuple[Overload, ...]:
-    """Every aten overload, sorted by name, with its route for a device (``mydev:0``) or dispatch key (``PrivateUse1``).
+    """Return every aten overload, sorted by name, with its route.
 
-    Routes are read from the dispatcher on every call, since a backend may be loaded between two; the rest is kept.
-    Raises ValueError for a device that this torch does not know.
+    ``device`` is a device (``mydev:0``) or a dispatch key (``PrivateUse1``). Routes are read from the dispatcher on
+    every call, because a backend may be loaded between two calls. The other facts are cached. Raises ValueError for a
+    device that this torch does not know.
     """
     key = tv.dispatch_key_of(device)
     has_fallback = tv.has_backend_fallback(key)
@@ -66,18 +67,18 @@ def inventory(device: str = "PrivateUse1") -> tuple[Overload, ...]:
 
 
 def exists(overload: str) -> bool:
-    """Whether this torch's dispatcher knows the overload."""
+    """Return whether this torch's dispatcher knows the overload."""
     return overload in {s.name for s in _static()}
 
 
 def route_of(overload: str, device: str) -> Route:
-    """The route of one overload for a device or dispatch key, as :func:`inventory` has it."""
+    """Return the route of one overload for a device or dispatch key, as in :func:`inventory`."""
     key = tv.dispatch_key_of(device)
     return _route(overload, key, tv.has_backend_fallback(key))
 
 
 def call_of(overload: str | Overload) -> Callable[..., Any]:
-    """``torch.ops.aten.masked_fill_.Scalar`` for ``masked_fill_.Scalar``; the default overload where none is named.
+    """Return ``torch.ops.aten.masked_fill_.Scalar`` for ``masked_fill_.Scalar``; ``default`` if no overload is named.
 
     Raises LookupError if this torch has no such overload.
     """
@@ -99,10 +100,10 @@ def overload_of(call: Any) -> str:
 
 
 def _route(name: str, key: str, has_fallback: bool) -> Route:
-    """The dispatcher's own order: the backend's kernel, then an alias key's, then the backend's boxed fallback.
+    """Return the route in the dispatcher's order: the backend's kernel, an alias key's kernel, the boxed fallback.
 
-    A fallback may also be registered for an overload by name, where an alias key's kernel would refuse the device.
-    A kernel of the backend's for autograd is called before an alias key's and before the fallback.
+    A fallback may also be registered for an overload by name, if an alias key's kernel would refuse the device. The
+    backend's own kernel for autograd is called before an alias key's kernel and before the fallback.
     """
     if tv.has_own_kernel(name, key):
         return Route.FALLBACK if has_fallback and tv.is_boxed_only(name, key) else Route.NATIVE

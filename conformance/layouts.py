@@ -27,15 +27,15 @@ class Placement:
 
     @property
     def several_indices(self) -> bool:
-        """Whether several indices name one element of the storage."""
+        """Whether several indices refer to the same element of the storage."""
         repeated = any(n > 1 and s == 0 for n, s in zip(self.size, self.stride, strict=True))
         return self.layout == "overlapping" or (repeated and _numel(self.size) > 0)
 
 
-# Arguments of which one has a single row or column; and the layout of such an argument.
+# The layout of cells in which an argument has a single row or column, and the layout of that argument.
 BROADCAST = "broadcast"
 
-# The placement of some channels of a tensor, and how many channels more that has.
+# The layout of some channels of a larger tensor, and the number of channels, rows or columns that are cut off.
 CHANNEL_SLICE = "channel_slice"
 _CUT = 3
 
@@ -48,7 +48,7 @@ def _numel(shape: Shape) -> int:
 
 
 def contiguous_stride(shape: Shape) -> Shape:
-    """Row-major strides, with torch's rule that a size of 0 counts as 1."""
+    """Return row-major strides, with torch's rule that a size of 0 counts as 1."""
     stride: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -58,7 +58,7 @@ def contiguous_stride(shape: Shape) -> Shape:
 
 
 def _extent(size: Shape, stride: Shape) -> int:
-    """Elements from the first to one past the last that the view reaches."""
+    """Return the number of elements from the first to the last element that the view reaches."""
     if _numel(size) == 0:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -89,7 +89,7 @@ def channels_last_inside(shape: Shape) -> Placement | None:
 
 
 def channel_slice(shape: Shape) -> Placement | None:
-    """Return the placement of the last channels of a dense tensor with a few channels more, which lie innermost."""
+    """Return the placement of the last channels of a dense tensor that has a few more channels. They are innermost."""
     whole = _channels_last((*shape[:1], shape[1] + _CUT, *shape[2:])) if _channels_last(shape) else None
     return whole and replace(whole, layout=CHANNEL_SLICE, size=shape, offset=_CUT)
 
@@ -113,7 +113,10 @@ def _offset1(shape: Shape) -> Placement | None:
 
 
 def _offset_gap(shape: Shape) -> Placement | None:
-    """An offset, a gap in the outermost dimension (step 3 when there is only one), and a tail behind the view."""
+    """Return a placement with an offset, a gap in the outermost dimension, and a tail behind the view.
+
+    A shape with one dimension has a step of 3 instead of the gap.
+    """
     if not shape or _numel(shape) < 2:
         return None
     if len(shape) == 1:
@@ -126,7 +129,7 @@ def _offset_gap(shape: Shape) -> Placement | None:
 def inner_part(shape: Shape) -> Placement | None:
     """Return the placement of rows and columns from the middle of larger matrices: an offset of a row and two columns.
 
-    The offset of ``offset_gap`` itself lies within the first row, if that is longer than a few elements.
+    In contrast, the offset of ``offset_gap`` ends within the first row if that row is longer than a few elements.
     """
     if len(shape) < 2 or _numel(shape) < 2:
         return None
@@ -146,7 +149,7 @@ def _expanded(shape: Shape) -> Placement | None:
 
 
 def _overlapping(shape: Shape) -> Placement | None:
-    """A sliding window: moving along dimension 0 moves by one element, so rows share all but one of theirs."""
+    """Return a sliding window: dimension 0 has stride 1, so neighboring rows share all but one of their elements."""
     if len(shape) < 2 or shape[0] < 2 or _numel(shape[1:]) < 2:
         return None
     stride = (1, *contiguous_stride(shape)[1:])
@@ -169,7 +172,7 @@ def _zero_size(shape: Shape) -> Placement | None:
 
 
 def with_one(shape: Shape, dim: int) -> Placement:
-    """Return the placement of a contiguous tensor of a shape, but with one element in a dimension."""
+    """Return the placement of a contiguous tensor of ``shape``, but with size 1 in dimension ``dim``."""
     dim %= len(shape)
     size = (*shape[:dim], 1, *shape[dim + 1 :])
     return Placement(BROADCAST, size, contiguous_stride(size), 0, _numel(size))
@@ -197,7 +200,8 @@ PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
     "zero_dim": _zero_dim,
 }
 
-# An argument in whose storage another one lies, see plan/layout_cases.py: its values fill all of it, again and again.
+# The layout of an argument whose storage holds another argument too, see plan/layout_cases.py. The argument's values
+# fill the whole storage, repeatedly.
 FILLED = "filled"
 
 # Layouts of a whole argument list rather than of one tensor.
@@ -221,13 +225,13 @@ GENERATED: dict[str, tuple[str, str]] = {
     "variants_strided": ("variants", AS_STRIDED),
 }
 
-# Layouts whose cells have the first dtype of a generated sample alone.
+# Layouts whose cells have only the first dtype of a generated sample.
 OF_FIRST_DTYPE = frozenset({"sizes_gap"})
 
-# Layouts whose cells only overloads with a kernel of the backend's own have: on CPU, nothing would be learnt from them.
+# Layouts of cells that only overloads with a native kernel have. With a CPU kernel, these cells would show nothing.
 OF_NATIVE = frozenset({SEQUENCE, "sizes_large"})
 
-# Layouts whose cells have the first floating dtype of a generated sample, and this one.
+# Layouts whose cells have two dtypes: the first floating dtype of a generated sample, and HALF.
 HALF = "bfloat16"
 OF_TWO_DTYPES = frozenset({"sizes_channels_last"})
 
@@ -299,7 +303,7 @@ LAYOUTS: dict[str, str] = {
 # Layouts with drawn strides.
 DRAWN = frozenset({AS_STRIDED, *(name for name, (_, layout) in GENERATED.items() if layout == AS_STRIDED)})
 
-# The rotation that `mixed` deals from.
+# The layouts that the arguments of a `mixed` case get in rotation.
 MIXABLE = ("transposed", "offset_gap", "step2", "expanded", "offset1", "outer_gap", "channels_last", "contiguous")
 
 CONJ_DTYPES = frozenset({"complex32", "complex64", "complex128"})
@@ -308,17 +312,17 @@ NEG_DTYPES = frozenset({"float16", "bfloat16", "float32", "float64", "complex64"
 
 @cache
 def place(layout: str, shape: Shape, written: bool = False) -> Placement | None:
-    """Where ``layout`` puts a tensor of ``shape``; None where the layout means nothing for it.
+    """Return the placement of a tensor of ``shape`` in ``layout``, None if the layout does not apply to the shape.
 
-    A written argument is never an overlapping window: which of two writes to one element wins is not defined. It may be
-    expanded: CPU raises for it, and so must the device.
+    A written argument is never an overlapping window, because the result of two writes to one element is not defined.
+    It may be expanded: then CPU raises an error, and so must the device.
     """
     if written and layout == "overlapping":
         return None
     return PLACERS[layout](shape)
 
 
-# What :func:`drawn` draws from. The offsets break and keep the alignment of 16 and of 64 bytes.
+# The values that :func:`drawn` draws from. Some offsets keep the alignment to 16 and to 64 bytes, others break it.
 _GAPS = (0, 0, 0, 1, 2, 5)
 _STRIDES_OF_ONE = (0, 1, 2, 7, 100, 4096)
 _OFFSETS = (0, 1, 2, 3, 4, 7, 8, 13, 16, 17)
@@ -348,12 +352,12 @@ def drawn(shape: Shape, draw: Random, written: bool = False) -> Placement | None
 
 
 def is_among(layout: str, names: Collection[str]) -> bool:
-    """Whether a layout, or one that it combines with others, is among these."""
+    """Return whether ``names`` has the layout, or a layout that it combines with others."""
     return layout in names or (layout in DRAWN and not _COMBINED.isdisjoint(names))
 
 
 def carries(layout: str, dtype: str) -> bool:
-    """Whether a tensor of ``dtype`` can have ``layout`` at all (the conj and neg bits are for some dtypes only)."""
+    """Return whether a tensor of ``dtype`` can have ``layout``. Only some dtypes can have the conj or the neg bit."""
     if layout == "conj":
         return dtype in CONJ_DTYPES
     if layout == "neg":

@@ -1,6 +1,6 @@
-"""Frozen records of what was observed: of a cell, and of its failing cases. All of them convert to JSON.
+"""Frozen records of the observation of a cell and of its failing cases. All of them convert to JSON.
 
-Only explain/describe.py renders them as text, by way of explain/mismatch_text.py.
+Only explain/describe.py renders them as text, with the help of explain/mismatch_text.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance.vocabulary import CaseId, CellId, Check, Status, Word
 
-NO_ANSWER = "no answer"  # takes the place of a signal's name where the CPU reference did not return
+NO_ANSWER = "no answer"  # stands for a signal's name if the CPU reference did not return
 FAILURES_KEPT = 5  # an observation holds the first failing cases of its cell only
 
 
@@ -52,7 +52,7 @@ class Mismatch:
 
     @property
     def kind(self) -> str:
-        """A :class:`Fact`'s value."""
+        """The value of a :class:`Fact`."""
         return str(self.facts.get("kind", ""))
 
     @staticmethod
@@ -68,15 +68,15 @@ class SanitizerReport:
     """
 
     sanitizer: str  # e.g. "AddressSanitizer"
-    kind: str  # e.g. "heap-buffer-overflow", or as -fsanitize names it, e.g. "signed-integer-overflow"
-    detail: str = ""  # the rest of its first line
+    kind: str  # e.g. "heap-buffer-overflow", or a name of -fsanitize, e.g. "signed-integer-overflow"
+    detail: str = ""  # the rest of the report's first line
     access: str = ""
     size: int = 0
     where: str = ""  # e.g. "0 bytes past the end of a block of 40 bytes"
     line: str = ""  # the innermost source line of the code under test
     function: str = ""
     stack: tuple[str, ...] = ()
-    other: tuple[str, ...] = ()  # of a data race: the other access
+    other: tuple[str, ...] = ()  # the other access of a data race
     allocated: tuple[str, ...] = ()
     freed: tuple[str, ...] = ()
 
@@ -101,7 +101,7 @@ _STACKS = ("stack", "other", "allocated", "freed")
 
 
 class LeftOut(Word):
-    """Why a crash was repeated in fewer fresh processes than an explanation of it needs."""
+    """The reason why a crash or a failing case was repeated in too few fresh processes to explain it."""
 
     NOTHING = "", "it was not"
     TIME = "time", "the time budget was spent"
@@ -115,8 +115,8 @@ class DeathFinding:
 
     kind: str  # "steady", "flaky", "ordered" (only after another case), or "" if too few processes were tried
     alone: tuple[int, int] = (0, 0)  # the case alone
-    again: tuple[int, int] = (0, 0)  # the case after everything that the dead process had run, in the same order
-    before: int = 0  # number of cells that the dead process had run
+    again: tuple[int, int] = (0, 0)  # the case after the last cells that the dead process had run, in the same order
+    before: int = 0  # number of these cells
     after: str = ""  # the id of the case or cell after which the case crashes
     confirmed: tuple[int, int] = (0, 0)  # the case after ``after`` alone
     left_out: LeftOut = LeftOut.NOTHING
@@ -130,7 +130,7 @@ class DeathFinding:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How the process of a case ended: by a signal, by an exit, or by the runner after the timeout."""
+    """The end of the process of a case: by a signal, by an exit, or by the runner after the timeout."""
 
     signal: str = ""  # "SIGSEGV", or "exit code 3"; "" after a timeout
     seconds: float = 0.0  # the timeout
@@ -138,10 +138,10 @@ class Death:
     finding: DeathFinding | None = None
     report: SanitizerReport | None = None
     log: str = ""  # the process' stderr without stacks, if there is no sanitizer report
-    stack: tuple[str, ...] = ()  # frames of the dead thread, those of the backend first
-    operators: tuple[str, ...] = ()  # that ran in the dead thread when it died, the innermost first
+    stack: tuple[str, ...] = ()  # frames of the dead thread, the backend's frames first
+    operators: tuple[str, ...] = ()  # the operators that ran in the dead thread when it died, the innermost first
     python: tuple[str, ...] = ()  # Python frames outside the suite, the innermost first
-    lines: tuple[str, ...] = ()  # of a walk: up to the line that ran, or all if that is not known
+    lines: tuple[str, ...] = ()  # the lines of a walk's script up to the line that ran, or all lines if it is unknown
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Death:
@@ -156,7 +156,7 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The sizes at which a case fails, in elements of the dimension that varies. Found by running it at other sizes."""
+    """The sizes at which a case fails, in elements of the varied dimension. Found by running it at other sizes."""
 
     smallest: int  # the smallest failing size that was found
     passes: int  # the largest smaller size that was tried; it passes. 0 if none does
@@ -171,7 +171,7 @@ class Boundary:
 
 
 class Repeats(Word):
-    """What the repetition of a failing case in fresh processes found."""
+    """The kind of a failing case, as its repetition in fresh processes shows it."""
 
     STEADY = "steady", "the case alone failed in each"
     FLAKY = "flaky", "the case alone failed in some, or in none, and no earlier case explains that"
@@ -186,7 +186,7 @@ class Repetition:
     kind: Repeats
     alone: tuple[int, int] = (0, 0)
     after: tuple[str, ...] = ()  # the cases or cells after which the case fails, in order
-    confirmed: tuple[int, int] = (0, 0)  # the case after these alone
+    confirmed: tuple[int, int] = (0, 0)  # the case after ``after`` alone
     left_out: LeftOut = LeftOut.NOTHING
     like: str = ""  # if left_out is REPEATED: the kind of the earlier failure
 
@@ -197,20 +197,20 @@ class Repetition:
         return Repetition(**{**d, **pairs, **words, "after": tuple(d.get("after", ()))})
 
 
-# Runs of a flaky case among which a failing one is missed once in a hundred times.
+# The probability that all runs of a flaky case pass, from which the number of runs follows.
 _MISSED = 0.01
 _FEWEST_RUNS, _MOST_RUNS = 5, 100
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a case needs to fail again: the cases or cells that run before it, and the number of fresh processes."""
+    """The setting in which a case fails again: the cases or cells that run first, and the number of fresh processes."""
 
     after: tuple[str, ...] = ()
     runs: int = 1
 
 
-ALONE = Setting()  # of a case that fails each time that it runs
+ALONE = Setting()  # the setting of a case that fails each time that it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,12 @@ class CaseFailure:
     trouble: str = ""  # the traceback if the suite itself failed
     older: str = ""  # the message of a failure in an older format, which has no facts
     older_check: str = ""
-    boundary: Boundary | None = None  # of a case of a generated size
-    repetition: Repetition | None = None  # of a case that differs; a death has a finding
+    boundary: Boundary | None = None  # for a case of a generated size
+    repetition: Repetition | None = None  # for a case that differs; a death has a finding instead
 
     @property
     def setting(self) -> Setting:
-        """What the case needs to fail again, as far as its repetition tells."""
+        """The setting in which the case fails again, as far as its repetition shows."""
         death = self.death.finding if self.death else None
         if death and death.kind == "ordered":
             return Setting((death.after,) if death.after else ())
@@ -285,7 +285,7 @@ class CaseFailure:
 
 
 def _runs(failed: int, tries: int) -> int:
-    """Return the number of runs of which one fails, but for a chance of :data:`_MISSED`."""
+    """Return the number of runs of which at least one fails, except with a probability of :data:`_MISSED`."""
     if not failed or failed == tries:
         return 1 if failed else _MOST_RUNS
     wanted = math.ceil(math.log(_MISSED) / math.log(1 - failed / tries))
@@ -316,9 +316,9 @@ class GateFailure:
 class Gate:
     """The result of the bring-up gate."""
 
-    failure: GateFailure | None = None  # of a primitive without which no cell can be judged
+    failure: GateFailure | None = None  # the failure of a primitive that all cells need
     limits: Mapping[str, GateFailure] = field(default_factory=dict)  # other broken primitives, by name
-    subnormals: tuple[str, ...] = ()  # the dtypes for which the device was asked, and keeps subnormal numbers
+    subnormals: tuple[str, ...] = ()  # the dtypes for which the device said that it keeps subnormal numbers
 
     def __bool__(self) -> bool:
         """Whether a primitive is broken."""
@@ -342,7 +342,8 @@ class Gate:
 def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
     """Return the kind of a cell's outcome, by which outcomes are grouped: ``fail (stride, value)``.
 
-    The signal of a cell that does not fail is left out: CPU died there, and by which signal is chance.
+    The signal of a cell that does not fail is left out, because it killed the CPU reference, and which signal that is
+    depends on chance.
     """
     why = ", ".join([*sorted({c for c in checks if c}), *([signal] if signal and status.is_failure else [])])
     return f"{status} ({why})" if why else str(status)
@@ -350,7 +351,7 @@ def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """An overload without a kernel, and the cases of a cell in which the backend's own kernel ended by calling it."""
+    """An overload without a kernel, and the number of a cell's cases in which a native kernel failed by calling it."""
 
     overload: str
     cases: int
@@ -365,15 +366,15 @@ class Observation:
     status: Status
     cases: int  # cases that ran, including failing cases
     failures: tuple[CaseFailure, ...] = ()
-    reason: str = ""  # of unsupported and not_reached; else what of a scenario the backend does not offer
-    signal: str = ""  # of the last process that died in the cell, also in the CPU reference; see NO_ANSWER
+    reason: str = ""  # why unsupported or not_reached; else the part of a scenario that the backend does not offer
+    signal: str = ""  # of the first process that died in the cell, also in the CPU reference; see NO_ANSWER
     wall_ns: int = 0
     cpu_ns: int = 0
     raw_ns: int = 0  # the part of wall_ns inside the op calls of both sides
     compared: int = 0  # cases whose results, or whose errors on both sides, were compared
     script: str = ""  # a Python script that shows the first failing case without the suite, if it is short enough
     lacking: tuple[Lacking, ...] = ()  # why cases of a native kernel were not compared
-    partial: bool = False  # whether the cell passed with some of its cases alone, as the tier or ``--case`` has it
+    partial: bool = False  # whether the cell passed, but only some of its cases ran, e.g. because of ``--case``
 
     @property
     def kind(self) -> str:
@@ -407,6 +408,6 @@ class Observation:
             cpu_ns=d["cpu_ns"],
             raw_ns=d["raw_ns"],
             script=d["script"],
-            partial=bool(d.get("partial")),  # runs of older versions do not say
+            partial=bool(d.get("partial")),  # runs of older versions lack it
             lacking=tuple(Lacking(**one) for one in d.get("lacking") or ()),
         )

@@ -199,7 +199,7 @@ class CellId:
 
     @property
     def name(self) -> str:
-        """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``; of a scenario its function."""
+        """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``; for a scenario, its function."""
         if self.is_scenario:
             return self.overload.rpartition(":")[2]
         return f"{self.overload}[{self.dtype}-{self.layout}]"
@@ -251,7 +251,7 @@ class CaseId:
         return CaseId(cell, sample, variant) if cell and sample else None
 
 
-# How much of a lane a run takes, by name; conformance/plan/tiers.py says what each leaves out.
+# The tiers, each of which takes a part of a lane; conformance/plan/tiers.py says what each tier leaves out.
 TIERS = ("wide", "full", "smoke")
 
 # The seed of the random overloads, unless --seed gives another.
