@@ -20,7 +20,7 @@ def is_here() -> bool:
 
 
 def restart() -> None:
-    """Run this command again with the allocator; return if it runs with it already, or there is none."""
+    """Run this command again with the allocator. Return if the command already runs with it, or if it is missing."""
     if "MALLOC_CHECK_" in os.environ or not is_here():
         return
     loaded = ":".join(filter(None, (_LIBRARY, os.environ.get("LD_PRELOAD", ""))))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 
 def repeat(case_id: str, backend: str, after: Sequence[str] = (), runs: int = 1) -> str:
-    """Return the command that runs just this case, after others, and in ``runs`` processes until it fails."""
+    """Return the command that runs only this case after others, in at most ``runs`` processes, until it fails."""
     return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'{_setting(after, runs)}"
 
 
 def script(case_id: str, backend: str, after: Sequence[str] = (), runs: int = 1) -> str:
-    """Return the command that writes a standalone script of just this case, in the same setting."""
+    """Return the command that writes a standalone script of only this case, in the setting of :func:`repeat`."""
     return f"conformance repro --backend {backend} '{case_id}'{_setting(after, runs)}"
 
 
@@ -25,5 +25,5 @@ def triage(case_id: str, backend: str) -> str:
 
 
 def in_lane(case_id: str, lane: str) -> str:
-    """Return the command that runs just this case in the environment of a lane."""
+    """Return the command that runs only this case in the environment of a lane."""
     return f"conformance lane {lane} -- python -m pytest --pyargs conformance --case '{case_id}'"

@@ -1,4 +1,4 @@
-"""Code that torch's compiler generates: where it is kept, and which line of it a C++ compiler refused."""
+"""The code that torch's compiler generates: its directory, and the error of a C++ compiler that refused it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import tempfile
 
 _DIRECTORY = "TORCHINDUCTOR_CACHE_DIR"
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
-_OF_TORCH = "torchinductor_"  # what torch names its directory in that of temporary files; the user's name follows
+_OF_TORCH = "torchinductor_"  # the prefix of torch's own directory among temporary files; the user's name follows
 
 
 def use_own_cache() -> None:
     """Give this process and its children a directory for compiled code, which is removed when this process ends.
 
-    The compiler then runs in the process that calls it: a pool of workers does not survive a fork. A directory or a
-    number of threads that the user has set in the environment stays. Code that another version of a backend generated
-    must not be taken for this one's, so torch's own directory does not: torch sets it when it is first asked for it.
+    The compiler then runs in the process that calls it, because a pool of workers does not survive a fork. A directory
+    or a number of threads that the user has set in the environment is kept. torch's own directory, which torch sets in
+    the environment at its first use, is not kept, because it may hold code of another version of the backend.
     """
     os.environ.setdefault(_THREADS, "1")
     if os.environ.get(_DIRECTORY, "").startswith(f"{tempfile.gettempdir()}/{_OF_TORCH}"):
@@ -34,7 +34,7 @@ def _remove(directory: str, owner: int) -> None:
 
 
 def compiler_error(error: BaseException) -> str:
-    """Return the line of a C++ compiler that refused generated code; "" if the error is another one."""
+    """Return the error line of a C++ compiler that refused generated code, "" for any other error."""
     text = str(error)
     if "CppCompileError" not in f"{type(error).__name__} {text}" and "C++ compile error" not in text:
         return ""

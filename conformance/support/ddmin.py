@@ -1,4 +1,4 @@
-"""Minimization of a failing sequence: finds a part in the same order that fails and has no superfluous element. Pure.
+"""Minimization of a failing sequence: finds a failing part in the same order, without superfluous elements. Pure.
 
 Delta debugging's minimizing algorithm (A. Zeller, R. Hildebrandt: Simplifying and isolating failure-inducing input,
 IEEE TSE 28(2), 2002).
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Fails = Callable[[Sequence[int]], bool | None]  # whether these indices fail; None: the time is over
+Fails = Callable[[Sequence[int]], bool | None]  # whether these indices fail; None if time ran out
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def ddmin(count: int, fails: Fails) -> Reduced:
 
 
 def _smaller(kept: tuple[int, ...], parts: int, ask: Fails) -> tuple[int, ...] | None:
-    """Return one of ``parts`` that fails, or the rest without one of them; () if none fails; None: the time is over."""
+    """Return a failing part, or the failing rest without a part; () if there is none; None if time ran out."""
     edges = [len(kept) * i // parts for i in range(parts + 1)]
     spans = list(pairwise(edges))[::-1]
     candidates = [kept[a:b] for a, b in spans]

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 def ready(descriptors: Iterable[int], seconds: float | None) -> list[int]:
-    """Wait until there is something to read, or an end, for at most ``seconds``; None: without a limit.
+    """Return the descriptors that can be read or are at their end. Wait for at most ``seconds``; None: without a limit.
 
-    Return these descriptors. They may be any numbers: ``select.select()`` takes none beyond 1023.
+    Descriptors may be any numbers, unlike those of ``select.select()``, which takes none above 1023.
     """
     polled = select.poll()
     for descriptor in descriptors:

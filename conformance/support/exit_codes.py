@@ -38,10 +38,11 @@ class Exit(IntEnum):
 def of_run(
     *, bring_up: bool, balanced: bool, written: bool, collected: int, failed: int, errors: int, broken_expectations: int
 ) -> Exit:
-    """Return the exit code of a finished run: that of the most serious finding.
+    """Return the exit code of a finished run: the code of the most serious finding.
 
-    ``failed`` counts unexpected failures of the backend, ``errors`` those of the suite itself and cells that it did not
-    reach, ``broken_expectations`` known failures that match nothing and cells that passed despite a known failure.
+    ``failed``: number of unexpected failures of the backend. ``errors``: number of errors of the suite itself and of
+    cells that it did not reach. ``broken_expectations``: number of known failures that match nothing, and of cells that
+    passed despite a known failure.
     """
     findings = (
         (not bring_up, Exit.BRING_UP),

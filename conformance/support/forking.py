@@ -14,10 +14,10 @@ ANSWER_SECONDS = 60.0
 
 
 def fork() -> int:
-    """Return as ``os.fork``, without the warning of Python 3.12 and later about other threads.
+    """Fork as ``os.fork`` does, without the warning of Python 3.12 and later about other threads.
 
-    Libraries start threads when they are loaded, before the first fork. A child that waits for a lock of such a thread
-    is ended by its parent, as any child is that hangs.
+    Libraries start threads when they are loaded, before the first fork. A child may wait for a lock of one of these
+    threads forever. Its parent ends it, like every child that hangs.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -25,15 +25,15 @@ def fork() -> int:
 
 
 def asked_in_fork(question: Callable[[], int]) -> int:
-    """Return the answer of a forked child, which leaves this process as it was.
+    """Return the result of ``question`` in a forked child, so that this process does not change.
 
-    A question to a device's module may load its driver, and after that no fork could use the device. If the child does
-    not answer, because it dies, raises or hangs, the question is asked in this process.
+    A question to a device's module may load the device's driver, and after that no fork could use the device. If the
+    child does not answer, because it dies, raises or hangs, ``question`` is called in this process.
     """
     reading, writing = os.pipe()
     child = fork()
     if not child:
-        with contextlib.suppress(BaseException):  # the parent asks again, and raises it
+        with contextlib.suppress(BaseException):  # the parent calls it again, and raises the error
             os.write(writing, str(int(question())).encode())
         os._exit(0)
     os.close(writing)

@@ -1,4 +1,4 @@
-"""A heap in which a read or a write past a block ends the process. It is made of C code, compiled when it is wanted."""
+"""A heap in which a read or a write past a block ends the process. Its C code is compiled at the first use."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from conformance.support.signals import INTERRUPTIONS
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _COMPILERS = ("cc", "gcc", "clang")
-_VARIABLE = "CONFORMANCE_GUARDED_HEAP"  # set in a process that has it
+_VARIABLE = "CONFORMANCE_GUARDED_HEAP"  # set in a process that has the heap
 
 
 def restart() -> bool:
-    """Run this command again with the heap, and exit as it does.
+    """Run this command again with the heap, and exit with its exit code.
 
-    Return whether this process has it: False without a C compiler, or if the C library is not glibc.
+    If this process is the second run, or cannot have the heap, return whether it has the heap. It cannot without a C
+    compiler, or if the C library is not glibc.
     """
     if _VARIABLE in os.environ:
-        with watched(0):  # reserves the addresses, before a child's are limited
+        with watched(0):  # reserves the addresses before the address space of a child is limited
             return _switch() is not None
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
     if compiler is None or not sys.platform.startswith("linux"):
@@ -40,11 +41,11 @@ def restart() -> bool:
         loaded = ":".join(filter(None, (str(library), os.environ.get("LD_PRELOAD", ""))))
         variables = os.environ | {_VARIABLE: "1", "LD_PRELOAD": loaded}
         code = _code_of([sys.executable, *sys.orig_argv[1:]], variables)
-        sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
+        sys.exit(code if code >= 0 else 128 - code)  # a shell's exit code for a command that a signal ended
 
 
 def _code_of(command: Sequence[str], variables: Mapping[str, str]) -> int:
-    """Run a command to its end, and return its exit code. A signal that asks this process to end asks the command."""
+    """Run a command to its end, and return its exit code. Signals that ask this process to end go to the command."""
     with subprocess.Popen(command, env=variables) as running:
         handled = [number for number in INTERRUPTIONS if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, lambda n, _: running.send_signal(n)) for number in handled}
@@ -62,7 +63,7 @@ def _switch() -> ctypes._NamedFuncPointer | None:
 
 @contextlib.contextmanager
 def watched(byte: int) -> Iterator[None]:
-    """Within, memory is guarded, and holds ``byte`` when it is fresh. Does nothing in a process without the heap."""
+    """Guard memory within this context, and fill fresh memory with ``byte``. Does nothing without the heap."""
     switch = _switch()
     if switch is None:
         yield

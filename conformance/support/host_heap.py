@@ -1,4 +1,4 @@
-"""The host's heap: what fresh memory holds, as far as the C library lets one choose, and whether it is sound."""
+"""The host's heap: the bytes in fresh memory, as far as the C library allows a choice, and the detection of damage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 
 _M_PERTURB = -6  # glibc's mallopt
-# Small blocks that a thread has freed are kept for it, and handed out as they are. Of each size glibc keeps seven.
+# glibc keeps small blocks that a thread has freed, seven of each size, and gives them to the thread again unchanged.
 _KEPT_SIZES, _KEPT = range(24, 1033, 16), 7
 
 
 def shake() -> None:
-    """Allocate and free blocks of many sizes, so that a damaged heap is noticed here and now."""
+    """Allocate and free blocks of many sizes, so that a damaged heap ends the process now."""
     sizes = [16 * (1 + (7 * i) % 499) for i in range(500)]
     blocks = [bytearray(size) for size in sizes]
     del blocks[::2]
@@ -26,9 +26,10 @@ def shake() -> None:
 
 @contextlib.contextmanager
 def leftovers(byte: int) -> Iterator[None]:
-    """Within, malloc fills what it gives and takes back with patterns made of ``byte``. A no-op without glibc.
+    """Make malloc fill blocks that it allocates or frees within this context with patterns made of ``byte``.
 
-    The small blocks that are free when this begins hold the same pattern, since malloc does not fill those.
+    The small blocks that are free at the beginning get the same pattern, because malloc does not fill them. Does
+    nothing without glibc.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:

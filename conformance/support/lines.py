@@ -1,15 +1,15 @@
-"""One line of a longer text: of an error's message, or of what a program wrote."""
+"""Single lines of a longer text: of an error's message, or of a program's output."""
 
 from __future__ import annotations
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not empty, "" if there is none: the gist of an error's message."""
+    """Return the first line that is not empty, "" if there is none. In an error's message, it is the summary."""
     return text.strip().partition("\n")[0]
 
 
 def last_line(text: str) -> str:
-    """Return the last line that is not empty, "" if there is none: in a traceback it says what was raised."""
+    """Return the last line that is not empty, "" if there is none. In a traceback, it is the raised error."""
     return text.strip().rpartition("\n")[2]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-# What XML 1.0 cannot hold, not even escaped; https://www.w3.org/TR/xml/#charsets
+# The characters that XML 1.0 cannot contain, not even escaped; https://www.w3.org/TR/xml/#charsets
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|~-])")
 
@@ -40,7 +40,7 @@ def cell(text: str) -> str:
 
 
 def block(text: str, language: str = "text") -> list[str]:
-    """Return the lines of a fenced code block. The fence is longer than any in the text."""
+    """Return the lines of a fenced code block. The fence is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

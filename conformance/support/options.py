@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from conformance.support.suggestions import listed, near, unknown
 
 _WORD = re.compile(r"\w+")
-_KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")  # what pytest takes for a name in -k
+_KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")  # a name in -k, as pytest parses it
 _CONNECTIVES = frozenset({"and", "or", "not"})
 _OF_AN_EXPRESSION = (ast.Name, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not)
 
@@ -55,7 +55,7 @@ def seconds(option: str, given: float) -> float:
 
 
 def seed(option: str, given: int) -> int:
-    """Return ``given`` if torch takes it for a seed, and those after it. Raises OptionError otherwise."""
+    """Return ``given`` if torch accepts it and the numbers after it as seeds. Raises OptionError otherwise."""
     if given not in SEEDS:
         raise OptionError(f"{option}: expected {SEEDS[0]} to {SEEDS[-1]}, got {given}")
     return given
@@ -69,7 +69,7 @@ def budget(option: str, given: float) -> float:
 
 
 def file_name(option: str, given: str) -> str:
-    """Return ``given`` if a directory can have it as its own name. Raises OptionError otherwise."""
+    """Return ``given`` if it can be the name of a directory. Raises OptionError otherwise."""
     if given.startswith(".") or "/" in given:
         raise OptionError(f"{option}: expected the name of a directory, without / and no dot in front, got {given!r}")
     return given
@@ -87,9 +87,9 @@ class Keywords:
         return self.may_select(names, lambda _: False)
 
     def may_select(self, names: Iterable[str], maybe: Callable[[str], bool]) -> bool:
-        """Return whether the expression is true for some cell with these names and others.
+        """Return whether the expression may be true for a cell with these names and further names.
 
-        ``maybe`` says of a word in lower case whether the other names may contain it.
+        ``maybe`` returns whether the further names may contain a word, which is given in lower case.
         """
         folded = [name.lower() for name in names]
         sure = {key for key, word in self.words.items() if any(word in name for name in folded)}
@@ -142,7 +142,7 @@ def selects(expression: ast.expr, names: Collection[str]) -> bool:
 
 
 def _can_be(wanted: bool, expression: ast.expr, names: Collection[str], maybe: Collection[str]) -> bool:
-    """Return whether an expression can have a value, if ``names`` are true and those of ``maybe`` may be true."""
+    """Return whether an expression can have the value ``wanted``, if ``names`` are true and ``maybe`` may be true."""
     if isinstance(expression, ast.Name):
         return wanted == (expression.id in names) or (expression.id in maybe and expression.id not in names)
     if isinstance(expression, ast.UnaryOp):
@@ -153,7 +153,7 @@ def _can_be(wanted: bool, expression: ast.expr, names: Collection[str], maybe: C
 
 
 def nothing_left(arguments: Sequence[str], keyword: str, known: Iterable[str]) -> str:
-    """Return the error if the options select no cell. ``known`` are the words that the names of cells consist of."""
+    """Return the error if the options select no cell. ``known``: the words that make up the names of cells."""
     text = f"no cell is selected by: {shlex.join(arguments)}"
     words = list(known)
     for word in _WORD.findall(keyword):

@@ -14,8 +14,8 @@ from typing import Any
 class SharedPage:
     """One record in a page of shared memory. ``layout`` is a format of the ``struct`` module.
 
-    The page lies in a file. ``descriptor`` is that file, opened in this process; without it, a temporary file is made.
-    The record of a new file is all zeros.
+    The page is stored in a file. ``descriptor`` is this file, opened in this process. By default, a temporary file is
+    made, whose record is all zeros.
     """
 
     def __init__(self, layout: str, descriptor: int = -1) -> None:
@@ -31,9 +31,9 @@ class SharedPage:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Give back the page, and the temporary file if the page has one. It cannot be used after that.
+        """Free the page, and its temporary file if it has one. The page cannot be used after that.
 
-        Garbage collection is too late where objects are frozen before a fork, because it never frees those in cycles.
+        Garbage collection does not replace this call: it never frees objects in cycles that were frozen before a fork.
         """
         self._page.close()
         self._close_file()

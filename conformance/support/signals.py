@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-# Ctrl-C, and what a CI sends when its time is over. A process group gets them as a whole: the process that the user
-# started ends the run, and the processes below it wait for that.
+# The signals of Ctrl-C, and of a CI whose time limit is exceeded. The whole process group gets them: the process that
+# the user started ends the run, and the processes below it wait for that.
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 def ignore_interruptions() -> None:
-    """Ignore the signals that ask a run to end, in a process that another one ends."""
+    """Ignore the signals that ask a run to end, in a process that another process ends."""
     for number in INTERRUPTIONS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def interrupt_once() -> None:
-    """Let the first signal that asks this process to end raise KeyboardInterrupt, and those after it do nothing.
+    """Raise KeyboardInterrupt at the first signal that asks this process to end. Ignore the signals after it.
 
-    Some senders send two. A signal that the process ignores, as under nohup, stays ignored.
+    Some senders send two signals. A signal that the process ignores, as under nohup, stays ignored.
     """
 
     def interrupt(*_: object) -> NoReturn:
@@ -36,7 +36,7 @@ def interrupt_once() -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignore the signals that ask a run to end, while it tidies up. Other threads than the first cannot do that."""
+    """Ignore the signals that ask a run to end, while the run cleans up. Does nothing outside of the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -49,10 +49,10 @@ def undisturbed() -> Iterator[None]:
 
 
 def signal_name(status: int) -> str:
-    """Return ``SIGSEGV`` for a process that this signal killed, ``exit code 3`` for one that exited.
+    """Return ``SIGSEGV`` for a process that this signal killed, ``exit code 3`` for a process that exited.
 
-    ``status`` is an exit code or minus the signal's number, as ``subprocess`` and ``os.waitstatus_to_exitcode`` give
-    it. A real-time signal has no name: ``signal 40``.
+    ``status`` is an exit code or minus the signal's number, as in ``subprocess`` and ``os.waitstatus_to_exitcode``. A
+    real-time signal has no name: ``signal 40``.
     """
     if status >= 0:
         return f"exit code {status}"

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from conformance.support.wording import some
 
 _FEW = 20  # names that an error message lists
-_MANY = 10_000  # names in which to look for those that are not near takes seconds
+_MANY = 10_000  # among more names, a search for the nearest ones takes seconds
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Return at most ``limit`` names of ``known`` that are similar to ``name``, the nearest first. Ignores case.
 
-    A name that ``name`` is the beginning of is nearer than all others, the shortest first.
+    Names that begin with ``name``, if it has more than three letters, are nearer than all others, the shortest first.
     """
     by_folded = {k.casefold(): k for k in sorted(set(known), reverse=True)}
     given = name.casefold()
@@ -24,7 +24,7 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def unknown(what: str, name: str, known: Iterable[str], listed_by: str = "") -> str:
-    """Return one line: the unknown name, and the near names; if none is near, all names, or the nearest of many.
+    """Return one line: the unknown name, and the near names; if none is near, all names, or the nearest ones of many.
 
     ``listed_by``: the command that lists all names.
     """

@@ -6,13 +6,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_MOST = 20  # times its limit, a process may take however many wait for a processor
+_MOST = 20  # a process that waits for a processor may take this many times its limit
 
 
 class TimeLimit:
     """The seconds that a process may take from now on.
 
-    Those that it waits for a processor do not count in the second half: on a busy machine they are most of its time.
+    In the second half, the time for which the process waits for a processor does not count. On a busy machine, this is
+    most of its time.
     """
 
     def __init__(self, pid: int, seconds: float) -> None:
@@ -24,11 +25,14 @@ class TimeLimit:
 
     @property
     def left(self) -> float:
-        """The seconds until the limit, if the process does not wait."""
+        """The seconds until the limit, without regard to waiting for a processor."""
         return max(self._began + self.seconds - time.monotonic(), 0.0)
 
     def is_exceeded(self) -> bool:
-        """Return whether the process has taken longer, as far as it was asked meanwhile, or many times as long."""
+        """Return whether the process has exceeded the limit, or has taken ``_MOST`` times the limit including waiting.
+
+        Waiting is measured from the first call in the second half on.
+        """
         taken = time.monotonic() - self._began
         if taken < self.seconds / 2:
             return False
@@ -40,7 +44,7 @@ class TimeLimit:
 
 
 def waited_for_processor(pid: int) -> dict[int, float]:
-    """Return the seconds that a process and its descendants could have run, but others did; nothing if Linux lacks it.
+    """Return the seconds for which a process and each descendant waited for a processor, {} if the system lacks them.
 
     https://docs.kernel.org/scheduler/sched-stats.html: the second number of ``schedstat``, of a process's first thread.
     """

@@ -24,7 +24,7 @@ class TomlError(ValueError):
 
 
 class Table:
-    """One table of a file. Read the known keys with :meth:`take`; then :meth:`done` rejects all others."""
+    """One table of a file. Read the known keys with :meth:`take`. Then :meth:`done` rejects all other keys."""
 
     def __init__(self, values: dict[str, Any], file: Path, path: str = "") -> None:
         self.file = file

@@ -13,7 +13,7 @@ from pathlib import Path
 def scratch_beside(target: Path) -> Iterator[Path]:
     """Yield a new directory, which the caller fills and then renames to ``target``. Otherwise it is removed at the end.
 
-    One that a killed process with the number of this one has left is removed first. Raises OSError.
+    A directory that a killed process with the same process id has left is removed first. Raises OSError.
     """
     scratch = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def replaced(file: Path) -> Iterator[Path]:
-    """Yield the path of a new file beside ``file``; what is written there takes the place of ``file`` at the end.
+    """Yield the path of a new file beside ``file``, which the caller writes, and which replaces ``file`` at the end.
 
-    After an exception, also that of Ctrl-C, ``file`` is as before. A symbolic link stays one: the file that it leads to
-    is replaced. Raises OSError if that is impossible.
+    After an exception, including KeyboardInterrupt, ``file`` is unchanged. If ``file`` is a symbolic link, its target
+    is replaced, and the link stays. Raises OSError if that is impossible.
     """
     file = file.resolve()
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
@@ -25,6 +25,6 @@ def replaced(file: Path) -> Iterator[Path]:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a text in UTF-8. Raises OSError, and ``file`` is then as before."""
+    """Write a text in UTF-8. After an OSError, ``file`` is unchanged."""
     with replaced(file) as scratch:
         scratch.write_text(text, encoding="utf-8")

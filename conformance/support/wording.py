@@ -1,10 +1,10 @@
-"""Small parts of sentences: numbers with nouns and units, the first of many names."""
+"""Parts of sentences: numbers with nouns and units, and the first of many names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-_ROUNDED_UP = 0.9995  # of a unit: three digits make it 1
+_ROUNDED_UP = 0.9995  # this part of a unit is rounded up to 1 in three digits
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
