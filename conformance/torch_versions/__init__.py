@@ -1,4 +1,4 @@
-"""The one place where torch versions differ, and where torch's private names are touched, on the Python side."""
+"""The only package in which Python code deals with differences of torch versions and with torch's private names."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ COMPOSITE_KEYS = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAu
 
 
 def aten_names() -> list[str]:
-    """Every overload the dispatcher knows in the aten namespace, sorted, without the namespace."""
+    """Return all overloads that the dispatcher knows in the aten namespace, sorted, without the namespace."""
     names: list[str] = torch._C._dispatch_get_all_op_names()
     return sorted(n[len(NAMESPACE) :] for n in names if n.startswith(NAMESPACE))
 
 
 def schemas() -> dict[str, Any]:
-    """``torch._C.FunctionSchema`` of every aten overload, by name without the namespace."""
+    """Return the ``torch._C.FunctionSchema`` of every aten overload, by name without the namespace."""
     found = {}
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith(NAMESPACE):
@@ -39,31 +39,31 @@ def schemas() -> dict[str, Any]:
 
 
 def schema_of(call: Any) -> Any:
-    """The ``FunctionSchema`` of an overload such as ``torch.ops.aten.neg.default``."""
+    """Return the ``FunctionSchema`` of an overload, e.g. of ``torch.ops.aten.neg.default``."""
     return call._schema
 
 
 def overload_of(schema: Any) -> str:
-    """The name of the overload that a schema is of, e.g. ``add_.Tensor``, without the namespace."""
+    """Return the name of a schema's overload, e.g. ``add_.Tensor``, without the namespace."""
     name: str = schema.name.removeprefix(NAMESPACE)
     return f"{name}.{schema.overload_name}" if schema.overload_name else name
 
 
 def decomposition_of(call: Any) -> Any:
-    """The function that computes an overload by simpler ops, as compilers do; None if torch has none."""
+    """Return the function that computes an overload by simpler ops, as compilers do; None if torch has none."""
     return decomposition_table.get(call)
 
 
 def later_kernel(name: str) -> Any:
-    """The function that computes an overload as CPU does since a later torch; None if none is known to differ.
+    """Return a function that computes an overload as CPU does in later torch versions; None if no difference is known.
 
-    Where this torch's CPU does as the later one, so does the function.
+    If this torch is already such a later version, the function computes the same as its CPU kernel.
     """
     return _LATER_KERNELS.get(name)
 
 
 def _hardswish_backward(grad_output: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
-    """The gradient has the limits from outside at -3 and 3; up to torch 2.6 it had those from inside."""
+    """Return the gradient. At -3 and 3 it is the limit from outside; up to torch 2.6, it was the limit from inside."""
     x = self.to(torch.result_type(grad_output, self))
     inside = grad_output * (x / 3 + 0.5)
     return torch.where(x <= -3, torch.zeros_like(inside), torch.where(x >= 3, grad_output, inside))
@@ -77,13 +77,13 @@ _LATER_KERNELS = {"hardswish_backward": _hardswish_backward, "hardswish_backward
 
 
 def without_modes() -> AbstractContextManager[Any]:
-    """A context in which no dispatch mode sees what is called."""
+    """Return a context in which no dispatch mode sees the calls."""
     manager: AbstractContextManager[Any] = _disable_current_modes()
     return manager
 
 
 def tags(name: str) -> tuple[str, ...]:
-    """The dispatcher's tags of an overload, e.g. ``pointwise``, sorted."""
+    """Return the dispatcher's tags of an overload, e.g. ``pointwise``, sorted."""
     base, _, overload = name.partition(".")
     found = torch._C._get_operation_overload(NAMESPACE + base, overload)
     return tuple(sorted(t.name for t in found[2])) if found else ()
@@ -91,10 +91,10 @@ def tags(name: str) -> tuple[str, ...]:
 
 @cache
 def autocast_policies() -> dict[str, str]:
-    """Return torch's lists of overloads that autocast casts the arguments of on all devices but CPU.
+    """Return torch's policies for the overloads whose arguments autocast casts on all devices but CPU.
 
-    By overload: "lower_precision_fp", "fp32", "fp32_set_opt_dtype" or "promote". Read from the header that backends
-    take the lists from; empty if this torch comes without headers.
+    The policies are, by overload, "lower_precision_fp", "fp32", "fp32_set_opt_dtype" or "promote". They are read from
+    the header from which backends take the lists. The result is empty if this torch comes without headers.
     """
     header = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
     text = header.read_text(encoding="utf-8") if header.exists() else ""
@@ -107,44 +107,45 @@ def autocast_policies() -> dict[str, str]:
 
 
 def settle_threads() -> None:
-    """Let torch make its pool of threads anew in a forked process.
+    """Make torch create its thread pool again in a forked process.
 
-    Else several threads of autograd do so at the same time when they start, which aborts the process at times.
+    Otherwise, several threads of autograd create it at the same time when they start, which sometimes aborts the
+    process.
     """
     torch.set_num_threads(torch.get_num_threads())
 
 
 def cpu_capability() -> str:
-    """For which instructions the CPU kernels that run here were compiled, e.g. ``AVX512``.
+    """Return the instruction set for which the CPU kernels that run here were compiled, e.g. ``AVX512``.
 
-    Older versions, as 2.8, call those for every processor "NO AVX". Here they are "DEFAULT" too.
+    The kernels for every processor are "DEFAULT". Older versions, for example 2.8, call them "NO AVX".
     """
     found = str(torch.backends.cpu.get_cpu_capability())
     return "DEFAULT" if found == "NO AVX" else found
 
 
 def uses_mkldnn() -> bool:
-    """Whether CPU kernels may go through oneDNN in this process."""
+    """Return whether CPU kernels may use oneDNN in this process."""
     return bool(torch.backends.mkldnn.is_available() and torch._C._get_mkldnn_enabled())
 
 
 def has_no_memory(tensor: torch.Tensor) -> bool:
-    """Whether it is one of autograd's zeros, which have a shape and no storage."""
+    """Return whether the tensor is one of autograd's zero tensors, which have a shape and no storage."""
     return bool(tensor._is_zerotensor())
 
 
 def has_own_kernel(name: str, key: str) -> bool:
-    """Whether a kernel is registered for exactly this dispatch key (alias keys and fallbacks do not count)."""
+    """Return whether a kernel is registered for exactly this dispatch key (alias keys and fallbacks do not count)."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(NAMESPACE + name, key))
 
 
 def autocasts(name: str, device: str) -> bool:
-    """Whether a kernel for autocast is registered for an overload and a device: torch's lists are an offer."""
+    """Return whether an overload has a kernel for autocast on a device. A backend need not register torch's lists."""
     return has_own_kernel(name, f"Autocast{dispatch_key_of(device)}")
 
 
 def has_autograd_kernel(name: str, key: str) -> bool:
-    """Whether a backend registers a kernel of its own for the autograd key above its dispatch key."""
+    """Return whether a backend registers a kernel of its own for the autograd key of its dispatch key."""
     try:
         return has_own_kernel(name, f"Autograd{key}")
     except RuntimeError:  # some dispatch keys have no autograd key
@@ -152,7 +153,7 @@ def has_autograd_kernel(name: str, key: str) -> bool:
 
 
 def has_composite_kernel(name: str) -> bool:
-    """Whether a kernel is registered under an alias key, which then serves every backend that has none of its own."""
+    """Return whether a kernel is registered under an alias key. It serves every backend without a kernel of its own."""
     return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS)
 
 
@@ -166,7 +167,7 @@ def composite_kernel_of(call: Any) -> Any:
 
 
 class _Composed(TorchDispatchMode):
-    """Calls torch's kernels for all devices where ``key`` has none of its own, whatever device the tensors are on."""
+    """A mode that calls torch's kernels for all devices if ``key`` has no kernel of its own, for tensors anywhere."""
 
     def __init__(self, key: str) -> None:
         super().__init__()
@@ -181,7 +182,7 @@ class _Composed(TorchDispatchMode):
 
 
 def as_composed(call: Any, device: torch.device) -> Callable[..., Any]:
-    """Return a call of the overload with the kernels that serve ``device``, where these are torch's own for all."""
+    """Return a call of the overload that uses torch's kernels for all devices wherever ``device`` is served by them."""
     key = dispatch_key_of(device.type)
 
     def composed(*args: Any, **kwargs: Any) -> Any:
@@ -192,22 +193,22 @@ def as_composed(call: Any, device: torch.device) -> Callable[..., Any]:
 
 
 def is_composed(name: str) -> bool:
-    """Whether a kernel under an alias key makes the results, and does not leave that to a structured kernel."""
+    """Return whether a kernel under an alias key makes the results itself, and not by a structured kernel."""
     return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS[1:])
 
 
 def has_derivative(name: str) -> bool:
-    """Whether autograd has a kernel for an overload, or the overload is made of others that it may have kernels for."""
+    """Return whether autograd has a kernel for an overload, or may have kernels for the overloads that compose it."""
     return has_own_kernel(name, "Autograd") or has_own_kernel(name, "CompositeImplicitAutograd")
 
 
 def is_registered_by_backend(name: str, key: str) -> bool:
-    """Whether the kernel for a dispatch key comes neither from torch's C++ sources nor from its Python package."""
+    """Return whether the kernel for a dispatch key is neither from torch's C++ sources nor from its Python package."""
     lines = torch._C._dispatch_dump(NAMESPACE + name).splitlines() if has_own_kernel(name, key) else []
     found = re.search(r"registered at (.*):\d+", next((line for line in lines if line.startswith(f"{key}: ")), ""))
     if found is None:
         return False
-    if found[1] == "/dev/null":  # before torch 2.9, whatever Python registered, in torch's package or not
+    if found[1] == "/dev/null":  # before torch 2.9: any registration from Python, in torch's package or elsewhere
         return not (key == "Meta" and name in _decomposed())
     own = (str(Path(torch.__file__).parent), "aten/src/ATen/", "/torch/csrc/")
     return not any(place in found[1] for place in own)
@@ -215,33 +216,34 @@ def is_registered_by_backend(name: str, key: str) -> bool:
 
 @cache
 def _decomposed() -> frozenset[str]:
-    """The overloads that torch has a decomposition of, which it registers as their kernel for Meta."""
+    """Return the overloads with a decomposition, which torch registers as their kernel for Meta."""
     calls = (call for table in global_decomposition_table.values() for call in table)
     schemas = (schema_of(call) for call in calls if isinstance(call, torch._ops.OpOverload))
     return frozenset(overload_of(schema) for schema in schemas)
 
 
 def cannot_functionalize(message: str) -> bool:
-    """Whether an error is torch's own refusal to functionalize an aten overload that it has no kernel for this for."""
+    """Return whether an error is torch's own refusal to functionalize an aten overload without such a kernel."""
     found = re.match(r"Found a custom \(non-ATen\) operator .*?: aten::([\w.]+)\(", message)
     return found is not None and not has_own_kernel(found[1], "Functionalize")
 
 
 def lacking_operator(message: str) -> str:
-    """Return the overload for which the dispatcher found no kernel, by its error; "" for another error or namespace."""
+    """Return the overload for which the dispatcher found no kernel, by its error; "" for other errors or namespaces."""
     found = re.match(r"Could not run 'aten::([\w.]+)' with arguments from the '\w+' backend", message)
     return found[1] if found else ""
 
 
 def has_out(schema: str) -> bool:
-    """Whether a schema has arguments that are written and are no ``self`` of an in-place op."""
+    """Return whether a schema has written arguments other than the ``self`` of an in-place op."""
     return bool(re.search(r"!\)(\[\])? (?!self\b)\w+", schema.partition("->")[0]))
 
 
 def gradients_that_fall_through(key: str) -> list[str]:
     """Return the ops outside of aten, with a kernel for a dispatch key, that end the graph of a gradient silently.
 
-    Each is called ``NAME_backward`` beside an op ``NAME`` that has a kernel for autograd, and falls through autograd.
+    Each of them is called ``NAME_backward`` and falls through autograd, while the op ``NAME`` has a kernel for
+    autograd.
     """
 
     def falls_through(name: str) -> bool | None:
@@ -257,12 +259,15 @@ def gradients_that_fall_through(key: str) -> list[str]:
 
 
 def has_backend_fallback(key: str) -> bool:
-    """Whether a boxed fallback is registered for this dispatch key."""
+    """Return whether a boxed fallback is registered for this dispatch key."""
     return bool(torch._C._dispatch_has_backend_fallback(_key(key)))
 
 
 def dispatch_key_of(device: str) -> str:
-    """``mydev:0``, ``cuda`` or a dispatch key itself -> the dispatch key's name. ValueError if torch knows neither."""
+    """Return the dispatch key of ``device``, which may be a key itself. Raises ValueError if torch knows neither.
+
+    Devices are ``mydev:0`` or ``cuda``, for example.
+    """
     try:
         _key(device)
         return device
@@ -286,25 +291,26 @@ def _key(name: str) -> Any:
 
 
 def is_boxed_only(name: str, key: str) -> bool:
-    """Whether what is registered for this key takes a stack of boxed values, and no signature, as a fallback does."""
+    """Return whether the kernel for this key takes a stack of boxed values and has no signature, as a fallback does."""
     lines = torch._C._dispatch_dump(NAMESPACE + name).splitlines()
     return any(line.startswith(f"{key}: ") and line.endswith(":: (none) [ boxed ]") for line in lines)
 
 
 def neg_view(tensor: torch.Tensor) -> torch.Tensor:
-    """A view with the negative bit flipped."""
+    """Return a view with the negative bit flipped."""
     return torch._neg_view(tensor)
 
 
 def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
-    """Return the tensors' version counters, by which autograd sees that they were written."""
+    """Return the tensors' version counters, by which autograd detects writes."""
     return [tensor._version for tensor in tensors]
 
 
 class WatchingMode(TorchDispatchMode):
-    """A dispatch mode that loads torch's compiler only in a program that does; the other takes seconds to start (2.11).
+    """A dispatch mode that does not load torch's compiler. Any other mode loads it, which takes seconds (torch 2.11).
 
-    Subclasses define ``called``, which the compiler leaves alone, in place of ``__torch_dispatch__``.
+    Subclasses define ``called`` in place of ``__torch_dispatch__``. If the program loads the compiler, the compiler
+    does not compile ``called``.
     """
 
     @classmethod
@@ -320,12 +326,12 @@ class WatchingMode(TorchDispatchMode):
         return called(func, args, kwargs or {})
 
     def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What is called in place of ``func``, with its arguments; what it returns, the program gets."""
+        """Replace a call of ``func`` with these arguments. The program gets the returned value."""
         raise NotImplementedError
 
 
 def accelerator_of(kind: str) -> Any:
-    """Return ``torch.accelerator`` if it is about devices of this type, else None; torch has it from 2.6 on."""
+    """Return ``torch.accelerator`` if the accelerator has this type, else None. torch has the module from 2.6 on."""
     module = getattr(torch, "accelerator", None)
     try:
         current = module.current_accelerator() if module else None
@@ -335,14 +341,14 @@ def accelerator_of(kind: str) -> Any:
 
 
 def privateuse1_name() -> str:
-    """The name of PrivateUse1 devices: ``privateuseone`` unless a backend gave them another."""
+    """Return the name of PrivateUse1 devices: ``privateuseone`` unless a backend has renamed them."""
     return str(torch._C._get_privateuse1_backend_name())
 
 
 def seeds(kind: str) -> bool:
-    """Whether ``torch.manual_seed`` seeds the generators of devices of this type.
+    """Return whether ``torch.manual_seed`` seeds the generators of devices of this type.
 
-    Those of a backend out of torch's tree are seeded by its device module.
+    For an out-of-tree backend, it calls the backend's device module.
     """
     if kind in ("cpu", "cuda", "mps", "xpu", "mtia", "meta"):
         return True
@@ -351,14 +357,14 @@ def seeds(kind: str) -> bool:
 
 
 def is_in_bad_fork(kind: str) -> bool:
-    """Whether devices of this type refuse to work in this process, as its parent asked their module for something."""
+    """Return whether devices of this type do not work in this process, because its parent has used their module."""
     asked = getattr(getattr(torch, kind, None), "_is_in_bad_fork", None)
     return callable(asked) and bool(asked())
 
 
 @contextmanager
 def without_onednn() -> Iterator[None]:
-    """Have CPU's kernels not use oneDNN, which supports other dtypes on other processors."""
+    """Disable oneDNN for CPU kernels, because its supported dtypes depend on the processor."""
     was = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
@@ -368,37 +374,37 @@ def without_onednn() -> Iterator[None]:
 
 
 def unpickled_tensors_leak() -> bool:
-    """Whether a block of the device stays when a pickled tensor is gone: on torch 2.8, but not on 2.13."""
+    """Return whether a device block stays allocated after a pickled tensor is gone: on torch 2.8, but not on 2.13."""
     return tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13)
 
 
 def print_stacks_of_deaths() -> None:
-    """Have torch print the native stacks of this process's threads when a signal kills it.
+    """Make torch print the native stacks of this process's threads when a signal kills it.
 
-    What it prints takes memory from the heap. So a process whose heap is damaged may hang instead of dying.
+    Printing allocates memory on the heap, so a process whose heap is damaged may hang instead of dying.
     """
     if hasattr(torch._C, "_set_print_stack_traces_on_fatal_signal"):
         torch._C._set_print_stack_traces_on_fatal_signal(True)
 
 
 def storage_id(of: torch.Tensor | torch.UntypedStorage) -> int:
-    """Identifies a storage, or a tensor's (not its address: an empty storage has none)."""
+    """Return a number that identifies a storage, or a tensor's. It is not an address, which an empty storage lacks."""
     storage = of.untyped_storage() if isinstance(of, torch.Tensor) else of
     return int(storage._cdata)
 
 
 def storage_ids(tensors: Iterable[torch.Tensor]) -> list[int]:
-    """Return what identifies the storage of each strided tensor, see :func:`storage_id`."""
+    """Return the :func:`storage_id` of each strided tensor."""
     return [tensor.untyped_storage()._cdata for tensor in tensors]
 
 
 def storage_ref(of: torch.Tensor | torch.UntypedStorage) -> StorageWeakRef:
-    """A weak reference to it, with ``expired()``; while that lives, no other storage gets the same storage_id."""
+    """Return a weak reference to a storage, with ``expired()``. While it lives, no other storage gets the same id."""
     return StorageWeakRef(_storage(of))
 
 
 def storage_behind(ref: StorageWeakRef) -> torch.UntypedStorage | None:
-    """The storage, or None where it is gone."""
+    """Return the storage of a weak reference, None if the storage is gone."""
     found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(ref.cdata)
     return found
 

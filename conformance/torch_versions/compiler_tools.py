@@ -1,4 +1,4 @@
-"""As the package, about the tools that torch has for errors of its compiler: its bisection and its minifier."""
+"""Torch's tools for errors of its compiler, under their private names: the bisection and the minifier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 Compiler = Callable[..., Any]
-#: Raised by a backend to let Dynamo trace again or leave a function alone; no errors.
+#: Exceptions that are no errors: a backend raises them to make Dynamo trace again or skip a function.
 _NO_ERRORS = frozenset({"RestartAnalysis", "TensorifyScalarRestartAnalysis", "SkipFrame", "SkipCodeRecursiveException"})
 _NOTES = "call_counter_debug_info"
 
@@ -21,14 +21,14 @@ _NOTES = "call_counter_debug_info"
 def import_compiler() -> None:
     """Import what ``torch.compile`` imports at its first use, without asking backends for code generators."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch's own modules
+        warnings.simplefilter("ignore")  # warnings of torch's own modules
         import torch._dynamo
         import torch._inductor.compile_fx
         import torch._inductor.compiler_bisector  # noqa: F401
 
 
 def change_backends(change: Callable[[Compiler, str], Compiler]) -> None:
-    """Let every backend of ``torch.compile`` in this process be ``change(backend, name)``, from now on."""
+    """From now on, replace every backend of ``torch.compile`` in this process by ``change(backend, name)``."""
     from torch._dynamo.repro import after_dynamo
 
     was = after_dynamo.wrap_backend_debug
@@ -48,26 +48,26 @@ def backend_named(name: str) -> Compiler:
 
 
 def is_error(raised: BaseException) -> bool:
-    """Whether what a backend raised is an error, and not a request to Dynamo."""
+    """Return whether an exception of a backend is an error, and not a request to Dynamo."""
     return not any(kind.__name__ in _NO_ERRORS for kind in type(raised).__mro__)
 
 
 def draws_alike(backend_name: str) -> bool:
-    """Whether code of this backend draws the random numbers that eager code draws from the same state."""
+    """Return whether code of this backend draws the same random numbers as eager code from the same state."""
     from torch._inductor import config
 
     return backend_name != "inductor" or bool(config.fallback_random)
 
 
 def keep_generated_code(found: list[str]) -> None:
-    """Append the source of each wrapper that Inductor generates in this process from now on to a list."""
+    """From now on, append the source of each wrapper that Inductor generates in this process to ``found``."""
     from torch._inductor.graph import GraphLowering
 
     GraphLowering.save_output_code = found.append
 
 
 def compile_command() -> str:
-    """Return the command that Inductor compiles C++ for this processor with, without its include paths; "" if none."""
+    """Return Inductor's command to compile C++ for this processor, without paths and libraries; "" if there is none."""
     from torch._inductor import cpp_builder, cpu_vec_isa
 
     try:
@@ -79,14 +79,14 @@ def compile_command() -> str:
 
 
 def vector_instructions() -> str:
-    """Return the vector instructions that Inductor generates code for, "" if none."""
+    """Return the vector instructions for which Inductor generates code, "" if there are none."""
     from torch._inductor import cpu_vec_isa
 
     return str(cpu_vec_isa.pick_vec_isa() or "")
 
 
 def text_of(graph: torch.fx.GraphModule) -> str:
-    """Return the source of a class ``Repro`` that is the graph. Raises ValueError for a graph that has none."""
+    """Return the source of a class ``Repro`` that is the graph. Raises ValueError if the graph cannot be source."""
     from torch._dynamo.debug_utils import NNModuleToString
 
     if any(b.numel() > 64 for b in graph.buffers()) or list(graph.parameters()):
@@ -109,7 +109,7 @@ def minify(
 
 
 class Bisection:
-    """torch's ``CompilerBisector`` over processes: this process asks, and others, which call :func:`join`, try."""
+    """torch's ``CompilerBisector`` across processes: this process bisects, and processes that call :func:`join` run."""
 
     def __init__(self) -> None:
         from torch._inductor import compiler_bisector
@@ -124,12 +124,12 @@ class Bisection:
 
     @property
     def directory(self) -> Path:
-        """The directory that other processes join."""
+        """The directory that other processes pass to :func:`join`."""
         return Path(str(self._bisector.in_process_cache))
 
     @property
     def question(self) -> tuple[str, ...]:
-        """The backend, and what is switched off in it: equal for equal questions."""
+        """The backend, and the parts of it that are switched off. Equal questions have equal values."""
         backend, subsystem = self._bisector.get_backend() or "", self._bisector.get_subsystem() or ""
         if not subsystem:
             return (backend,)
@@ -138,10 +138,10 @@ class Bisection:
         return (backend, subsystem, state, *map(str, span))
 
     def run(self, right: Callable[[], bool]) -> tuple[str, str, int, str] | None:
-        """Return backend, subsystem ("" if none), its application and what that was; None if all is right.
+        """Return backend, subsystem ("" if none), number and description of the wrong step; None if all is right.
 
-        ``right`` is called with the state of the question in :attr:`directory`. Raises RuntimeError if answers to one
-        question differ.
+        ``right`` is called while :attr:`directory` holds the state of the question. Raises RuntimeError if the answers
+        to one question differ.
         """
         with contextlib.redirect_stdout(io.StringIO()):
             found = self._bisector.do_bisect(lambda: self._asked(right))
@@ -158,7 +158,10 @@ class Bisection:
 
 
 def join(directory: Path) -> Callable[[], None]:
-    """Let torch's compilers in this process switch off what a bisection asks for. Call what is returned at the end."""
+    """Make torch's compilers in this process switch off the parts that a bisection in ``directory`` requests.
+
+    Call the returned function at the end of the process's work.
+    """
     from torch._inductor import compiler_bisector
 
     compiler_bisector.CompilerBisector.in_process_cache = str(directory)

@@ -1,4 +1,4 @@
-"""As the package, about torch's compilers: exported programs, Inductor, and AOTInductor's packages."""
+"""Torch's compilers, under their private names: exported programs, Inductor, and AOTInductor's packages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _dimension(size: Any, bounds: Mapping[Any, Any]) -> tuple[int, str, int, int
 
 
 def _finite(bound: Any) -> int | None:
-    """Return an upper bound that means one: torch writes infinity in several ways."""
+    """Return an upper bound, None if it means infinity, which torch writes in several ways."""
     try:
         value = int(bound)
     except (OverflowError, TypeError, ValueError):
@@ -48,7 +48,7 @@ def _finite(bound: Any) -> int | None:
 
 
 def inductor_lacks(kind: str) -> str:
-    """Return what Inductor lacks to compile a package for a type of device, "" if nothing."""
+    """Return an error if Inductor cannot compile a package for a type of device, else ""."""
     from torch._inductor.codegen import common
 
     common.init_backend_registration()
@@ -73,7 +73,7 @@ def compile_package(program: Any, path: str) -> str:
 
 
 def prepare_to_load_packages() -> None:
-    """Find out the vector instructions of this processor with a compiler, as each process that loads does otherwise."""
+    """Detect this processor's vector instructions with a compiler, once instead of in each process that loads."""
     from torch._inductor import cpu_vec_isa, package  # noqa: F401  # loading imports it
 
     cpu_vec_isa.valid_vec_isa_list()
@@ -87,7 +87,7 @@ def load_package(path: str, device_index: int | None = None) -> Any:
 
 
 def has_deprecated_aoti() -> bool:
-    """Whether this torch still has ``torch._export.aot_compile`` and ``aot_load``."""
+    """Return whether this torch still has ``torch._export.aot_compile`` and ``aot_load``."""
     from torch import _export
 
     return hasattr(_export, "aot_compile") and hasattr(_export, "aot_load")
@@ -109,7 +109,7 @@ def load_deprecated(path: str, device: str) -> Any:
 
 @contextmanager
 def compiled_graphs(found: list[Any]) -> Iterator[None]:
-    """Append each graph that Inductor compiles into a package to a list."""
+    """Within this context, append each graph that Inductor compiles into a package to ``found``."""
     from torch._inductor.graph import GraphLowering
 
     was = GraphLowering.codegen_with_cpp_wrapper
@@ -128,7 +128,7 @@ def compiled_graphs(found: list[Any]) -> Iterator[None]:
 
 
 def buffers_of(graph: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return, by buffer of a compiled graph, the FX node whose value it holds, and the ops that it is computed by."""
+    """Return for each buffer of a compiled graph the FX node whose value it holds, and the ops that compute it."""
     found = {}
     for name, buffer in graph.name_to_buffer.items():
         node = buffer.get_origin_node()
@@ -158,15 +158,15 @@ def values_of(graph: Any, inputs: Sequence[torch.Tensor]) -> tuple[dict[str, tor
 
 
 def load_decompositions() -> None:
-    """Import what torch imports in the first call of a decomposition, which takes a second."""
+    """Import the modules that torch imports in the first call of a decomposition, which takes a second."""
     for module in ("sympy", "torch._dynamo"):
         importlib.import_module(module)
 
 
 def load_compiler() -> None:
-    """Import what ``torch.compile`` imports at its first use, and let backends register themselves with Inductor."""
+    """Import the modules that ``torch.compile`` imports at its first use, and let backends register with Inductor."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch's own modules, which use what torch has deprecated
+        warnings.simplefilter("ignore")  # warnings of torch's own modules, which use deprecated names
         import torch._inductor.compile_fx  # noqa: F401 - thousands of modules, imported for later use
         from torch._inductor.codegen.common import init_backend_registration
 
@@ -174,7 +174,7 @@ def load_compiler() -> None:
 
 
 def inductor_knows(kind: str) -> bool:
-    """Whether Inductor has code generators registered for a type of device, such as ``cuda``. Imports Inductor."""
+    """Return whether Inductor has code generators for a type of device, such as ``cuda``. Imports Inductor."""
     from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
 
     init_backend_registration()

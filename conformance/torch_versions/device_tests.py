@@ -1,4 +1,4 @@
-"""PyTorch's own device-type tests: the table of their ops, and how a backend leaves some of them out.
+"""PyTorch's own device-type tests: the table of their ops, and the exclusion of some ops for a backend.
 
 torch 2.13 has ``op_overrides`` and ``op_allowlist`` on a test base; torch 2.8 has none of them.
 """
@@ -29,7 +29,7 @@ def opinfo_names() -> Iterator[OpInfoName]:
 
 
 def _operator(name: str) -> str:
-    """Return the operator that an entry's name or alias would be: ``special_erf`` of ``special.erf``."""
+    """Return the operator of an entry's name or alias, e.g. ``special_erf`` for ``special.erf``."""
     for prefix, operator in _PREFIXES.items():
         if name.startswith(prefix):
             return operator + name.removeprefix(prefix).removesuffix(".default")
@@ -99,5 +99,5 @@ def apply_known_failures(
 
 
 def source_of_application() -> str:
-    """Return the source of :func:`apply_known_failures` and of what it calls, which needs torch alone."""
+    """Return the source of :func:`apply_known_failures` and of the function that it calls. It needs only torch."""
     return "\n\n".join(inspect.getsource(function) for function in (known_failure, apply_known_failures))
