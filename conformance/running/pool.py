@@ -244,6 +244,7 @@ class _Service:
                     self._send({"gate": runner.gate().to_json()})
                 elif request == _END:
                     self._tell(runner.searched(self.held) if self.held else None)
+                    self.held = None  # told; cells of a worker that dies may still come
                 elif isinstance(asked := json.loads(request), dict):
                     self.without = asked["without"]
                     runner.without(self.without)

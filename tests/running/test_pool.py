@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import tempfile
@@ -16,7 +17,7 @@ from typing import cast
 import pytest
 
 from conformance.records import Gate, GateFailure, Observation
-from conformance.running.pool import Gone, Pool
+from conformance.running.pool import Gone, Pool, _Service, _write
 from conformance.running.progress import Progress
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
@@ -142,6 +143,21 @@ def test_each_worker_searches_for_leaks_after_its_last_cell() -> None:
     last = {o.cases: o.reason for o in found}  # of each worker
     assert set(last.values()) == {"searched"}
     assert sum(o.reason == "searched" for o in found) == len(last)
+
+
+def test_a_worker_reports_each_cell_once_that_it_runs_after_its_search_for_leaks() -> None:
+    """It gets the cells of another worker that dies."""
+    incoming, requests = os.pipe()
+    replies, outgoing = os.pipe()
+    worker = _Service(cast("Callable[[], Runner]", lambda: Stub(searches=True)), complete, outgoing)
+    for message in ([op("first").fields()], "end", [op("second").fields()], "end", "end"):
+        _write(requests, json.dumps(message).encode())
+    os.close(requests)
+    worker.serve(incoming)
+    os.close(outgoing)
+    with os.fdopen(replies, "rb") as told:
+        text = told.read()
+    assert [text.count(name) for name in (b'"first"', b'"second"')] == [1, 1]
 
 
 def test_closing_a_pool_does_not_wait_for_running_cells() -> None:
