@@ -1,4 +1,4 @@
-"""Modes of torch after a call in them has raised: what a program that goes on sees of the error."""
+"""Modes of torch after an error: calls that follow must see the right modes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _autocast(dtype: torch.dtype, kind: str) -> AbstractContextManager[Any]:
     return found
 
 
-#: Blocks by what they set, each for a type of device.
+#: Context managers by the mode that they set, each for a type of device.
 MODES: dict[str, Callable[[str], AbstractContextManager[Any]]] = {
     "none": lambda _: contextlib.nullcontext(),
     "no_grad": lambda _: torch.no_grad(),
@@ -39,7 +39,7 @@ def _row(device: str) -> torch.Tensor:
     return torch.ones((2, 3), device=device)
 
 
-#: Calls that have to raise before anything runs on the device: of each list of autocast, and of none.
+#: Calls that must raise before anything runs on the device: ops of each list of autocast, and ops of none.
 REFUSED: dict[str, Call] = {
     "mm": lambda d: torch.mm(_row(d), _row(d)),
     "linear": lambda d: functional.linear(_row(d), _row(d).t()),
@@ -55,7 +55,7 @@ REFUSED: dict[str, Call] = {
     "memory": lambda d: torch.empty(1 << 60, dtype=torch.uint8, device=d),
 }
 
-#: Calls whose results tell of the modes.
+#: Calls whose results show the modes.
 PROBES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "mm": lambda x: torch.mm(x, x),
     "linear": lambda x: functional.linear(x, x),
@@ -69,11 +69,14 @@ PROBES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _told(device: str, probe: Callable[[torch.Tensor], torch.Tensor]) -> Fact:
-    """Return what the result of a call tells of the modes; of a call that raises, the error's type."""
+    """Return the dtype of a call's result, whether it requires gradients, and whether it is an inference tensor.
+
+    If the call raises, return the error's type.
+    """
     x = torch.ones((2, 2), device=device, requires_grad=True)
     try:
         found = probe(x)
-    except Exception as e:  # noqa: BLE001  # another cell is about the call
+    except Exception as e:  # noqa: BLE001  # the op's own cells judge the call
         return (type(e).__name__,)
     return found.dtype, found.requires_grad, found.is_inference()
 
@@ -84,7 +87,10 @@ def _all_told(device: str) -> list[Fact]:
 
 
 def within_and_behind(device: str, mode: str, refused: Call | None) -> list[list[Fact]]:
-    """Return what calls tell in a block, behind it, and in a second one; ``refused`` is called first."""
+    """Return the facts of all probes in a block, after it, and in a second one.
+
+    The first block begins with a call of ``refused``, if there is one.
+    """
     kind, told = torch.device(device).type, []
     with MODES[mode](kind):
         if refused is not None:

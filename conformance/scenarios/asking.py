@@ -1,6 +1,6 @@
-"""What programs ask of a device's module and of ``torch.accelerator``, and properties that hold or do not.
+"""Questions to a device's module and to ``torch.accelerator``, and properties that hold or do not.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def module_of(device: str) -> types.ModuleType:
 
 
 def accelerator(device: str) -> None:
-    """Raise NotOffered if ``torch.accelerator`` is not about the device."""
+    """Raise NotOffered unless the device is of the type of torch's accelerator."""
     if accelerator_of(torch.device(device).type) is None:
         raise NotOffered("a device that is torch's accelerator")
 
 
 def another(device: str) -> str:
-    """Return the name of a second device, or CPU itself. Raises NotOffered if there is one device only."""
+    """Return the name of another device of the kind, CPU for CPU. Raises NotOffered if there is only one device."""
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return "cpu"
@@ -44,7 +44,7 @@ def another(device: str) -> str:
 
 @contextmanager
 def on_device(index: int) -> Iterator[None]:
-    """Make a device of torch's accelerator the current one, and the one before again afterwards."""
+    """Make a device of torch's accelerator the current one, and restore the previous one afterwards."""
     before = torch.accelerator.current_device_index()
     torch.accelerator.set_device_index(index)
     try:
@@ -54,7 +54,7 @@ def on_device(index: int) -> Iterator[None]:
 
 
 def held(device: str, properties: dict[str, Property]) -> Results:
-    """Return whether each property holds on the device. On CPU nothing is asked."""
+    """Return whether each property holds on the device. On CPU each holds, and none is evaluated."""
 
     def asked(holds: Property) -> Callable[[], torch.Tensor]:
         return lambda: torch.tensor(device == "cpu" or bool(holds()))
@@ -63,7 +63,7 @@ def held(device: str, properties: dict[str, Property]) -> Results:
 
 
 def named(module: types.ModuleType, name: str) -> Callable[..., object]:
-    """Return a function of a device module. Raises NotOffered if there is none."""
+    """Return a function of a device's module by its name. Raises NotOffered if the module has no such function."""
     found = getattr(module, name, None)
     if not callable(found):
         raise NotOffered(f"{module.__name__}.{name}")
@@ -72,7 +72,10 @@ def named(module: types.ModuleType, name: str) -> Callable[..., object]:
 
 @contextmanager
 def current(stream: torch.Stream) -> Iterator[None]:
-    """Make a stream the current one of its device. Setting it may make its device current, too."""
+    """Make a stream the current one of its device. Restore the previous stream and the current device afterwards.
+
+    The device is restored too, since setting a stream may make its device current.
+    """
     before, index = torch.accelerator.current_stream(stream.device), torch.accelerator.current_device_index()
     torch.accelerator.set_stream(stream)
     try:

@@ -19,21 +19,21 @@ from conformance.scenarios.kinds_of_ops import CALLS, alone, compared, operands,
 from conformance.scenarios.model import Broken, NotOffered, Results, scenario
 from conformance.scenarios.new_processes import results_of
 
-ROWS = 16  # of the operands of threads
-THREADS = 4  # that make the same call, and the number of different operands
-IN_A_ROW = 3  # of calls by a thread, the first of which are the first ones of the process
-PATIENCE = 60.0  # seconds until threads have to be done with a step
+ROWS = 16  # rows of the operands of threads
+THREADS = 4  # threads that make the same call, and the number of different operands
+IN_A_ROW = 3  # calls of a thread in a step; the first calls are the first ones of the process
+PATIENCE = 60.0  # seconds within which the threads must end a step
 ON_STREAMS = (16, 4096)  # rows and columns of operands on streams
 IN_TURN = 4  # calls on each of two streams
 
 STREAMS = ("one_stream", "own_streams")
-#: What threads do around a call, by the kind of their process.
+#: How threads call the ops, by the kind of their process.
 PROCESSES = {
     "same": f"{THREADS} threads of a new process make this call at once",
     "mixed": "each thread of a new process makes another call at once",
 }
 AROUND_ON_STREAMS = "two busy streams get this call in turn, each with another x and y"
-#: The results of each call alone, on the host, for each of the operands.
+#: The results of each call alone, on the host, for each set of operands.
 Wanted = dict[str, list[list[torch.Tensor]]]
 Work = tuple[torch.Stream | None, dict[str, torch.Tensor]]  # a stream, and the operands of the calls on it
 
@@ -60,7 +60,7 @@ def calls_of_threads(device: str) -> Results:
 
 
 def results_alone(device: str) -> tuple[Wanted, dict[str, NotOffered]]:
-    """Return the results of each call alone for each of the operands, and the calls that are not offered."""
+    """Return the results of each call alone for each set of operands, and the calls that are not offered."""
     given = [operands(device, i, ROWS) for i in range(THREADS)]
     wanted, lacking = Wanted(), dict[str, NotOffered]()
     for name in CALLS:
@@ -74,12 +74,12 @@ def results_alone(device: str) -> tuple[Wanted, dict[str, NotOffered]]:
 
 
 def work_of_threads(device: str, kind: str, where: str, file: str) -> Results:
-    """Start threads in this new process that begin each step at once. Return whether each call of the file is right.
+    """Start threads in this new process that begin each step at once. Return whether each call in the file is right.
 
     Raises RuntimeError if the threads do not end, and NotOffered if they need streams and the device has none.
     """
     wanted: Wanted = torch.load(file, weights_only=True)
-    torch.ones(1, device=device).cpu()  # what is tried is the first use of ops, not that of the device
+    torch.ones(1, device=device).cpu()  # this tries the first use of ops, not of the device
     steps = steps_of(kind, list(wanted))
     streams = [with_streams(new_stream, device) if where == "own_streams" else None for _ in steps]
     found: Results = {name: torch.tensor(True) for name in wanted}
@@ -100,26 +100,27 @@ def work_of_threads(device: str, kind: str, where: str, file: str) -> Results:
 
 
 def steps_of(kind: str, names: Sequence[str]) -> list[list[list[str]]]:
-    """Return the calls of each thread, in steps that all threads begin at once."""
+    """Return the steps of each thread, and the calls of each step. All threads begin a step at once."""
     if kind == "same":
         return [[[name] * IN_A_ROW for name in names]] * THREADS
     return [[[names[(i + turn) % len(names)] for turn in range(IN_A_ROW)]] for i in range(len(names))]
 
 
 def run_threads(count: int, work: Callable[[int, Callable[[], object]], None]) -> None:
-    """Call ``work`` in threads with their index, and with a function that begins a step: it returns when all call it.
+    """Call ``work`` in threads, each with its index and a function that begins a step.
 
-    Raises what one of them raises, and RuntimeError if a step does not end. A device may compile each op that it is
-    given first, so that all steps together take long.
+    The function returns when all threads have called it. Raises the error of a thread, and RuntimeError if a step does
+    not end. The time limit is that of one step: a device may compile each op at its first call, so all steps together
+    may take long.
     """
     begun, errors = [time.monotonic()], list[Exception]()
     barrier = threading.Barrier(count, lambda: begun.append(time.monotonic()))
-    sys.setswitchinterval(1e-6)  # seconds: another thread runs after a few lines of Python
+    sys.setswitchinterval(1e-6)  # seconds: threads switch after a few lines of Python
 
     def guarded(i: int) -> None:
         try:
             work(i, partial(barrier.wait, PATIENCE))
-        except Exception as e:  # noqa: BLE001  # the process raises it
+        except Exception as e:  # noqa: BLE001  # raised again below
             errors.append(e)
             barrier.abort()
 
@@ -145,7 +146,7 @@ def calls_on_two_streams(device: str) -> Results:
 
 
 def calls_on(device: str) -> Results:
-    """Return whether each call is right that runs on two streams at the same time. Raises NotOffered."""
+    """Return for each call whether it is right if it runs on two streams at the same time. Raises NotOffered."""
     gate, *streams = (with_streams(new_stream, device) for _ in range(3))
     given = [operands(device, i, *ON_STREAMS) for i in range(len(streams))]
     return {name: _on_streams(name, device, gate, list(zip(streams, given, strict=True))) for name in CALLS}
@@ -154,7 +155,7 @@ def calls_on(device: str) -> Results:
 def _on_streams(
     name: str, device: str, gate: torch.Stream | None, work: Sequence[Work]
 ) -> torch.Tensor | NotOffered | Broken:
-    """Return whether calls are right that wait for one gate, and then run on their streams at the same time."""
+    """Return whether calls are right that wait for one gate, and then run on two streams at the same time."""
     wanted = list[list[torch.Tensor]]()
     for _, given in work:
         if isinstance(found := alone(name, given), NotOffered):

@@ -19,17 +19,17 @@ KERNELS = {
     "efficient": [SDPBackend.EFFICIENT_ATTENTION],
     "flash_or_math": [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH],
 }
-#: What torch says if a device has none of the kernels that are allowed.
+#: Parts of torch's message if a device has none of the allowed kernels.
 _NO_KERNEL = ("No available kernel", "No viable backend")
 _ROWS, _COLUMNS = 5, 9
 
 
 def _mask() -> torch.Tensor:
-    """Return a mask without an empty row: [5, 9], bool."""
+    """Return a mask in which no row is empty: [5, 9], bool."""
     return (torch.arange(_ROWS * _COLUMNS).view(_ROWS, _COLUMNS) % 4 != 1).contiguous()
 
 
-#: Further arguments of a call, made on a device.
+#: Further arguments of a call, by their names, made on a device.
 FORMS: dict[str, Callable[[str], dict[str, Any]]] = {
     "plain": lambda _: {},
     "causal": lambda _: {"is_causal": True},
@@ -50,7 +50,7 @@ def _operands(device: str, form: str) -> list[torch.Tensor]:
 
 
 def _attended(device: str, form: str, kernels: list[SDPBackend]) -> torch.Tensor:
-    """Return the result and the gradients, on CPU those of ``math``. Raises NotOffered without a kernel."""
+    """Return the result and the gradients, on CPU those of ``math``. Raises NotOffered without an allowed kernel."""
     operands, how = _operands(device, form), FORMS[form](device)
     try:
         with sdpa_kernel(kernels if device != "cpu" else [SDPBackend.MATH]):

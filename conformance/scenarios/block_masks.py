@@ -11,29 +11,29 @@ from conformance.scenarios.compiling import by_inductor
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 Mask = Callable[..., torch.Tensor]
-#: Queries and keys, batches, and elements in a side of a block. The last blocks are not full.
+#: Number of queries and of keys, size of the batch, and side of a block in elements. The last blocks are not full.
 LENGTH, BATCH, BLOCK = 300, 2, 128
 #: The tensors of a block mask.
 _PARTS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks", "q_indices")
 
 
-def causal(document: torch.Tensor, length: torch.Tensor) -> Mask:  # noqa: ARG001 - masks are made alike
-    """A query sees the keys before it."""
-    return lambda b, h, q, k: q >= k  # noqa: ARG005 - the signature of a mask, as in those below
+def causal(document: torch.Tensor, length: torch.Tensor) -> Mask:  # noqa: ARG001 - all masks have the same arguments
+    """Return a mask in which a query sees the keys up to its own position."""
+    return lambda b, h, q, k: q >= k  # noqa: ARG005 - the signature of a mask, also below
 
 
 def sliding_window(document: torch.Tensor, length: torch.Tensor) -> Mask:  # noqa: ARG001 - as above
-    """A query sees the last 100 keys."""
+    """Return a mask in which a query sees the last 100 keys up to its own position."""
     return lambda b, h, q, k: (q >= k) & (q - k < 100)  # noqa: ARG005
 
 
 def documents(document: torch.Tensor, length: torch.Tensor) -> Mask:  # noqa: ARG001 - as above
-    """A query sees the keys of its own document, of several that follow each other."""
+    """Return a mask in which a query sees the earlier keys of its own document. A sequence has several."""
     return lambda b, h, q, k: (q >= k) & (document[q] == document[k])  # noqa: ARG005
 
 
 def padding(document: torch.Tensor, length: torch.Tensor) -> Mask:  # noqa: ARG001 - as above
-    """A query sees the keys that are no padding, of which each member of the batch has another number."""
+    """Return a mask in which a query sees no padding. Each member of the batch has its own length."""
     return lambda b, h, q, k: k < length[b]  # noqa: ARG005
 
 
@@ -47,7 +47,10 @@ def _blocks(make: Callable[..., Mask], device: str, *, compiles: bool) -> Result
 
 
 def _sorted_out(mask: Any, part: str) -> torch.Tensor:
-    """Return a tensor of a block mask, without the indices behind the blocks that it counts, which have no meaning."""
+    """Return a tensor of a block mask, with -1 for the indices that its block counts do not reach.
+
+    Such indices have no meaning.
+    """
     found: torch.Tensor = getattr(mask, part).cpu()
     if not part.endswith("indices"):
         return found
@@ -56,7 +59,7 @@ def _sorted_out(mask: Any, part: str) -> torch.Tensor:
 
 
 def _compared(make: Callable[..., Mask], device: str) -> Results:
-    """Return the blocks on a device, eager and compiled, and compiled for CPU. On CPU all are the eager ones."""
+    """Return the blocks on a device, eager and compiled, and compiled for CPU. On CPU all are eager."""
     eager = _blocks(make, device, compiles=False)
     found: Results = {f"eager: {name}": tensor for name, tensor in eager.items()}
     for side in ("CPU", "device"):
@@ -69,7 +72,7 @@ def _compared(make: Callable[..., Mask], device: str) -> Results:
 
 
 def _compiled(make: Callable[..., Mask], device: str) -> Results:
-    """Return the blocks by code that Inductor compiled."""
+    """Return the blocks that code compiled by Inductor computes, or NotOffered for each."""
     found = by_inductor("create_block_mask", device, lambda: _blocks(make, device, compiles=True))
     return dict.fromkeys(_PARTS, found) if isinstance(found, NotOffered) else found
 

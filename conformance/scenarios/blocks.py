@@ -1,6 +1,6 @@
-"""Blocks that make a device or a stream the current one, within each other, and blocks of none.
+"""Blocks that make a device or a stream current: nested blocks, and blocks without a device or a stream.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Block = AbstractContextManager[Any]
 
 
 def _new(kind: str, index: int) -> torch.Stream:
-    """Return a new stream of a device. Raises NotOffered."""
+    """Return a new stream of a device. Raises NotOffered if the device has no streams."""
     return with_streams(torch.Stream, f"{kind}:{index}")
 
 
@@ -109,7 +109,7 @@ def made_before_they_begin(device: str) -> Results:
     })  # fmt: skip
 
 
-#: Blocks of no device of the kind, and of no stream.
+#: Blocks without a device of the kind, or without a stream.
 OF_NOTHING: dict[str, Callable[[str], Block]] = {
     "no_device": lambda kind: _made(kind, "device", None),
     "device_below_zero": lambda kind: _made(kind, "device", -1),
@@ -138,7 +138,7 @@ def of_nothing(device: str) -> Results:
                     block.enter_context(OF_NOTHING[name](kind))
                     within = _current(count)
                 except (TypeError, ValueError, RuntimeError, AttributeError) as e:
-                    if name != "first_of_the_host":  # which is refused, or changes nothing
+                    if name != "first_of_the_host":  # it may be refused, or change nothing
                         raise NotOffered(first_line(e)) from e
             return before == within == _current(count)
 

@@ -1,4 +1,4 @@
-"""Streams that are busy while a program tries what goes wrong if the device forgets that.
+"""Streams that are busy while a program makes calls that go wrong if the device forgets the pending work.
 
 On CPU the same calls run one after the other.
 """
@@ -16,10 +16,10 @@ from conformance.scenarios.asking import accelerator, current
 from conformance.scenarios.model import NotOffered, Results, first_line, offered
 
 SIZE = 4096  # elements of a tensor
-ROUNDS = 4  # of a part that depends on who comes first
-CALLS = 40  # that keep a stream busy
-TAKEN = 16  # tensors that would get memory which is given back too early
-#: What c10 says of a device that has no streams, or no events.
+ROUNDS = 4  # rounds of a part whose result may depend on timing
+CALLS = 40  # calls that keep a stream busy
+TAKEN = 16  # tensors that reuse memory if it is freed too early
+#: Part of c10's message for a device without streams or events.
 LACKING = "doesn't support"
 
 Part = Callable[[str], torch.Tensor]
@@ -42,7 +42,7 @@ def with_streams(part: Callable[[str], Result], device: str) -> Result:
 
 
 def new_stream(device: str) -> torch.Stream | None:
-    """Return a new stream, None on CPU. Raises NotOffered."""
+    """Return a new stream, None on CPU. Raises NotOffered if the device is not torch's accelerator."""
     if device == "cpu":
         return None
     accelerator(device)
@@ -51,7 +51,7 @@ def new_stream(device: str) -> torch.Stream | None:
 
 @contextmanager
 def on_stream(stream: torch.Stream | None) -> Iterator[None]:
-    """Make a stream the current one, behind what the current one has to do."""
+    """Make a stream the current one, after it has been made to wait for the previous current stream."""
     if stream is None:
         yield
         return
@@ -62,7 +62,7 @@ def on_stream(stream: torch.Stream | None) -> Iterator[None]:
 
 @contextmanager
 def busy_stream(device: str, calls: int = CALLS) -> Iterator[torch.Stream | None]:
-    """Make a new stream the current one, and give it some work before what is called. Raises NotOffered."""
+    """Make a new stream the current one, and give it some work first. Raises NotOffered."""
     stream = new_stream(device)
     with on_stream(stream):
         keep_busy(device, calls)
@@ -89,25 +89,25 @@ def keep_busy(device: str, calls: int = CALLS) -> None:
 
 
 def take_memory(device: str) -> list[torch.Tensor]:
-    """Return new tensors, which overwrite memory that is free."""
+    """Return new tensors, which overwrite free memory."""
     return [filled(device, -1.0) for _ in range(TAKEN)]
 
 
 def overwrite_free_memory(device: str) -> None:
-    """Fill memory that is free now, and wait for the device."""
+    """Overwrite memory that is free now, and wait for the device."""
     taken = take_memory(device)
     synchronize(device)
     del taken
 
 
 def pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in pinned memory, on CPU in any memory. Raises NotOffered."""
+    """Return a copy in pinned memory, on CPU in ordinary memory. Raises NotOffered."""
     if device == "cpu":
         return tensor.clone()
-    accelerator(device)  # torch pins memory for its accelerator alone
+    accelerator(device)  # torch pins memory for its accelerator only
     return tensor.pin_memory()
 
 
 def in_rounds(part: Callable[[str, float], torch.Tensor], device: str) -> torch.Tensor:
-    """Return what a part gives for several values, on the host."""
+    """Return the results of a part for several values, stacked on the host."""
     return torch.stack([part(device, float(i)).cpu() for i in range(ROUNDS)])

@@ -74,7 +74,7 @@ from conformance.scenarios import (
 from conformance.scenarios.model import SCENARIOS, Scenario
 from conformance.support.suggestions import unknown
 
-# Importing them fills the table.
+# Importing the modules fills ``SCENARIOS``.
 MODULES = (
     after_errors, at_once, attention_kernels, block_masks, blocks, compiled_calls, compiled_models, compiled_tensors,
     decoder, defaults, device_names, devices, distributed, distributions, drawn_collectives, endings, exchange,
@@ -93,7 +93,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Scenario:
-    """Return the scenario of this name. Raises LookupError for an unknown one, and names similar ones."""
+    """Return the scenario of this name. Raises LookupError, which names similar scenarios, if there is none."""
     if name not in SCENARIOS:
         raise LookupError(unknown("scenario", name, names()))
     return SCENARIOS[name]

@@ -1,4 +1,4 @@
-"""Calls of compiled functions: in which stream they run, what they read of the host, and which function they are."""
+"""Calls of compiled functions: the stream they run in, the host values they read, and the function that runs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from conformance.scenarios.model import NotOffered, Results, scenario
 
 TURNS = 4
 SIZE = 4096  # elements
-SIDE = 32  # of a matrix
-#: Sizes that a function is called with, one after the other.
+SIDE = 32  # rows and columns of a matrix
+#: Sizes of a function's argument in successive calls.
 ROWS_AND_COLUMNS = ((5, 35), (5, 18), (9, 70), (2, 3), (67, 129), (9, 70))
-#: A function, and what is compiled of it; on CPU the function itself, as what it has to give.
+#: Compiles a function. On CPU it returns the function itself, which gives the expected results.
 Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _calls(what: str, device: str, made: Callable[[Compiler], torch.Tensor], *, dynamic: bool | None = None) -> Results:
-    """Return what calls of compiled functions give; on CPU those of functions that are not compiled."""
+    """Return the results of calls of compiled functions; on CPU those of functions that are not compiled."""
     if torch.device(device).type == "cpu":
         return {"compiled": made(lambda function: function)}
     found: torch.Tensor | NotOffered = by_inductor(what, device, lambda: made(partial(torch.compile, dynamic=dynamic)))

@@ -17,9 +17,10 @@ from conformance.torch_versions.compilers import inductor_knows
 
 T = TypeVar("T")
 Inputs = tuple[torch.Tensor, ...]
-#: A function of tensors or a module, and its arguments by a size. It may write them and return nested tuples.
+#: A function of tensors or a module, and a function that returns its arguments for a size. The function or module may
+#: write to its arguments and return nested tuples.
 Made = tuple[Callable[..., Any], Callable[[int], Inputs]]
-#: By name: the backend of torch.compile ("" for a program that is not compiled), and whether sizes are symbols.
+#: By name: the backend of torch.compile ("" for a program that is not compiled), and whether sizes are dynamic.
 MODES: dict[str, tuple[str, bool]] = {
     "not compiled": ("", False),
     "eager": ("eager", False),
@@ -27,7 +28,7 @@ MODES: dict[str, tuple[str, bool]] = {
     "inductor": ("inductor", False),
     "inductor, dynamic": ("inductor", True),
 }
-#: The sizes that a program is called with. More than a vector of any dtype, with a tail, and another one.
+#: The sizes that a program is called with: one that fills a vector of any dtype and leaves a tail, and another one.
 SIZES = (35, 18)
 
 
@@ -47,10 +48,11 @@ def program(make: Callable[[], Made]) -> Callable[[str], Results]:
 
 
 def by_inductor(what: str, device: str, run: Callable[[], T]) -> T | NotOffered:
-    """Return what ``run`` gives, which calls ``torch.compile`` for a device.
+    """Return the result of ``run``, which calls ``torch.compile`` for a device.
 
-    NotOffered if Inductor does not know the device, or compiles nothing here.
-    Raises RuntimeError that names ``what`` was compiled, the compiler and its first error if that fails.
+    Returns NotOffered if Inductor does not know the device, or cannot compile anything on this machine. Raises
+    RuntimeError if ``run`` fails for another reason. Its message names ``what`` was compiled, the compiler and the
+    compiler's first error.
     """
     kind = torch.device(device).type
     if not inductor_knows(kind):
@@ -69,21 +71,21 @@ def by_inductor(what: str, device: str, run: Callable[[], T]) -> T | NotOffered:
 
 @cache
 def inductor_lacks() -> str:
-    """Return why Inductor compiles not even a small program for CPU, such as a module that is missing; "" if it does.
+    """Return why Inductor cannot compile even a small program for CPU, such as a missing module; "" if it can.
 
-    It is asked where something was not compiled: an answer takes seconds.
+    Call this only after a failed compilation: the answer takes seconds.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch's own modules, imported here first: no lack, even where errors
+            warnings.simplefilter("ignore")  # torch's first imports may warn: no lack, even if warnings are errors
             torch.compile(lambda x: x.sin() + 1, backend="inductor")(torch.ones(40))
-    except Exception as e:  # noqa: BLE001  # of the compiler, of any kind
+    except Exception as e:  # noqa: BLE001  # a compiler may raise anything
         return f"Inductor compiles nothing for CPU here: {' '.join(str(e).split(chr(10))[:2])}"
     return ""
 
 
 def _tried(make: Callable[[], Made], device: str, mode: str, backend: str, dynamic: bool) -> Results:
-    """Return the outputs in one mode. Raises RuntimeError that names the mode if the program does."""
+    """Return the outputs in one mode. If the program raises, raise RuntimeError that names the mode."""
     kind = torch.device(device).type
     if backend == "inductor" and not inductor_knows(kind):
         missing = NotOffered(f"Inductor has no backend registered for {kind}")
@@ -102,7 +104,10 @@ def _tried(make: Callable[[], Made], device: str, mode: str, backend: str, dynam
 
 
 def _excused(make: Callable[[], Made], found: Results, backend: str, dynamic: bool) -> Results:
-    """Return the outputs without those that torch compiles to the same wrong values, or strides, for CPU."""
+    """Return the outputs, with NotOffered in place of each that torch compiles to the same wrong result for CPU.
+
+    A result is wrong if its values or its strides are.
+    """
     eager = _outputs(make, "cpu", "", dynamic=False)
     if all(_alike(found[name], eager[name]) for name in found):
         return found
@@ -141,7 +146,7 @@ def _outputs(make: Callable[[], Made], device: str, backend: str, dynamic: bool)
 
 
 def _leaf(x: torch.Tensor, device: str) -> torch.Tensor:
-    """Return a tensor on the device with the strides and the offset of a tensor on CPU, and a leaf if that is one."""
+    """Return a CPU tensor on the device: as a leaf if it requires gradients, else with its strides and offset."""
     if x.requires_grad:
         return x.detach().to(device).requires_grad_()
     if x.storage_offset() == 0 and x.is_contiguous():
@@ -151,7 +156,7 @@ def _leaf(x: torch.Tensor, device: str) -> torch.Tensor:
 
 
 def _named(body: Any, given: list[torch.Tensor], results: list[torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
-    """Return all tensors to compare, after a loss that weighs each element of the results differently."""
+    """Return all tensors to compare, after the backward pass of a loss that weighs each result element differently."""
     loss = [(r.float() * torch.linspace(1, 2, r.numel()).view(r.shape).to(r.device)).sum() for r in results]
     if any(r.requires_grad for r in results):
         torch.stack(loss).sum().backward()

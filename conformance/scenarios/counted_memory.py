@@ -1,4 +1,4 @@
-"""What the statistics of a device's memory count: tensors while they live, and the peak until it is reset."""
+"""Statistics of a device's memory: they count tensors while they live, and the peak until it is reset."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import torch
 from conformance.scenarios.asking import Property, module_of, named
 from conformance.scenarios.model import NotOffered, first_line, unless_first
 
-SIZE = 1 << 20  # bytes of a tensor that statistics have to show
-LARGE = 64 << 20  # bytes of one that the free memory has to show
-MANY = 5  # tensors of a GiB, together more bytes than 32 bits hold
+SIZE = 1 << 20  # bytes of a tensor that statistics must count
+LARGE = 64 << 20  # bytes of a tensor that must lower the free memory
+MANY = 5  # tensors of one GiB each: their bytes together exceed 32 bits
 GIB = 1 << 30
 
 
 class CountedMemory:
-    """Properties of the statistics of a device. Each asks the functions of the device's module that it needs."""
+    """Properties of a device's memory statistics. Each calls the functions of the device's module that it needs."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -22,7 +22,7 @@ class CountedMemory:
 
     @property
     def properties(self) -> dict[str, Property]:
-        """The properties by name. Each raises NotOffered without the functions that it asks."""
+        """The properties by name. Each raises NotOffered if the module lacks a function that it needs."""
         return {
             "counted": self._counted, "views_are_free": self._views_are_free, "peak": self._peak,
             "peak_while_it_lives": self._peak_while_it_lives, "given_back": self._given_back,
@@ -69,13 +69,13 @@ class CountedMemory:
         return bool(self._asked("max_memory_allocated") == self._allocated() >= kept.nbytes)
 
     def _beyond_4_gib(self) -> bool:
-        """Whether more than 4 GiB are counted, where twice as much is free. None of it is written."""
+        """Return whether more than 4 GiB are counted. Nothing is written. Raises NotOffered without the memory."""
         if self._free_bytes() < 2 * MANY * GIB:
             raise NotOffered(f"a device with {2 * MANY} GiB of free memory")
         before = self._allocated()
         try:
             kept = [self._of_bytes(GIB) for _ in range(MANY)]
-        except RuntimeError as e:  # one that says what it has, and shares it with the host
+        except RuntimeError as e:  # for example, a device that shares its memory with the host
             raise NotOffered(f"{MANY} GiB of memory: {first_line(e)}") from e
         counted, peak = self._allocated(), self._asked("max_memory_allocated")
         return len(kept) == MANY and MANY * GIB <= counted - before < (MANY + 1) * GIB and peak >= counted
@@ -93,7 +93,7 @@ class CountedMemory:
         empty()
         before = self._asked("memory_reserved")
         kept = [self._of_bytes(size) for size in (64 * SIZE, *(1000,) * 7)]
-        for number in (0, 1, 3, 2, 7, 5, 6, 4):  # also between two that are free
+        for number in (0, 1, 3, 2, 7, 5, 6, 4):  # some are freed between two free ones
             kept[number] = torch.empty(0)
         wait(*self._of)
         empty()
@@ -112,7 +112,7 @@ class CountedMemory:
         return before - self._allocated() >= SIZE
 
     def _free(self) -> bool:
-        """Whether ``mem_get_info`` tells of less free memory while a large tensor lives, and of more behind it."""
+        """Return whether ``mem_get_info`` reports less free memory while a large tensor lives, and more afterwards."""
         empty, wait = (named(module_of(self._device), f) for f in ("empty_cache", "synchronize"))
 
         def left() -> int:
@@ -127,4 +127,4 @@ class CountedMemory:
             del tensor
             return before - during >= LARGE // 2 and left() - during >= LARGE // 2
 
-        return any(shown() for _ in range(3))  # other programs may use the device
+        return any(shown() for _ in range(3))  # other programs may use the device, too

@@ -16,7 +16,7 @@ SCALE = 0.3  # standard deviation of the weights: large, so that the likeliest t
 
 
 class Layer(NamedTuple):
-    """The weights of one layer. The cache of its keys and values, [B, SHARED, T, SIZE], is beside it."""
+    """The weights of one layer. Its keys and values, [B, SHARED, T, SIZE], are in :class:`Cache`."""
 
     before_attention: torch.Tensor
     query: tuple[torch.Tensor, torch.Tensor]
@@ -60,7 +60,10 @@ class Decoder:
     def logits(
         self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache
     ) -> torch.Tensor:
-        """Return the logits of the last token, [B, WORDS]. ``ids`` and ``positions`` are [B, T]; ``mask`` is added."""
+        """Return the logits of the last token, [B, WORDS].
+
+        ``ids`` and ``positions`` are [B, T]. ``mask`` is added to the scores of the attention.
+        """
         angles = positions[:, :, None].to(torch.float32) * self.frequencies
         turned = torch.cat([angles, angles], -1)[:, None]
         turns = turned.cos(), turned.sin()
@@ -119,7 +122,7 @@ def _rotated(heads: torch.Tensor, turns: Turns) -> torch.Tensor:
 
 
 def _added_mask(given: torch.Tensor, length: int) -> torch.Tensor:
-    """Return what is added to the scores of the last ``length`` tokens, [B, 1, length, T], for a mask [B, T]."""
+    """Return the mask to add to the scores of the last ``length`` tokens, [B, 1, length, T], for a mask [B, T]."""
     batch, total = given.shape
     lowest = torch.finfo(torch.float32).min
     columns = torch.arange(total, device=given.device)
@@ -146,7 +149,7 @@ def generation(device: str) -> Results:
 
 
 def generate(network: Decoder, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the prompt with the likeliest token at each step, and the logits of all steps."""
+    """Return the prompt followed by the likeliest token of each step, and the logits of all steps."""
     cache, given = Cache(), mask if mask is not None else torch.ones_like(ids)
     new, steps = ids, []
     for _ in range(TOKENS):

@@ -1,4 +1,4 @@
-"""What a call takes from torch's own state if it is not an argument: the default dtype and the default device."""
+"""Settings that a call takes from torch's state and not from an argument: the default dtype and the default device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.scenarios.model import NotOffered, Results, first_line, holds, 
 
 Made = Callable[[str], torch.Tensor]
 
-#: Calls without a dtype, of which the result has the default one.
+#: Calls without a dtype, whose results have the default dtype.
 CALLS: dict[str, Made] = {
     "empty": lambda d: torch.empty(2, device=d).fill_(1),
     "empty_strided": lambda d: torch.empty_strided((2,), (3,), device=d).fill_(1),

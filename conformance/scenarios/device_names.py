@@ -1,7 +1,7 @@
-"""A device by its index, by its name and as a ``torch.device``: the functions of ``torch.<device>`` take each.
+"""A device by its index, by its name and as a ``torch.device``: the functions of ``torch.<device>`` take each form.
 
-CPU has none of it. Its results are what is promised: that each property holds. What a function refuses to take is not
-offered; what it takes must mean the same device.
+CPU has no counterpart. Its results are the expected ones: each property holds. A form that a function refuses is not
+offered; a form that it takes must mean the same device.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from conformance.scenarios.asking import accelerator, held, module_of, named, on
 from conformance.scenarios.model import NotOffered, Results, first_line, reloaded, scenario
 
 SECOND = 1  # the device that is named while another one is current
-SIZE = 1 << 20  # bytes of a tensor that statistics have to show
+SIZE = 1 << 20  # bytes of a tensor that statistics must count
 
-#: The names of a device.
+#: The forms in which a device is named.
 FORMS: dict[str, Callable[[str, int], Any]] = {
     "index": lambda _, index: index,
     "name": lambda kind, index: f"{kind}:{index}",
@@ -30,16 +30,16 @@ TAKE_A_DEVICE = (
     "reset_peak_memory_stats", "memory_stats", "mem_get_info", "get_rng_state", "get_device_properties",
     "get_device_name", "get_device_capability",
 )  # fmt: skip
-#: Those that refuse a device of another kind, as they do for torch's own kinds of devices.
+#: Functions that refuse a device of another kind, as the functions of torch's own kinds of devices do.
 REFUSE_OTHERS = ("set_device", *(name for name in TAKE_A_DEVICE if name != "get_rng_state"))
-#: Devices of another kind, and one that is none.
+#: Devices of another kind, and one of no kind that exists.
 OTHERS: dict[str, Any] = {"host": "cpu", "first_of_host": torch.device("cpu", 0), "unknown": "nothing:0"}
-#: What is asked of a device by one of its names, and must hold.
+#: Returns whether a property holds for a device that is named in one of the forms.
 Asked = Callable[[str, Any], bool]
 
 
 def taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what a function gives. Raises NotOffered if it does not take such arguments, or needs another package."""
+    """Return the result of a function. Raises NotOffered if it refuses the arguments, or if a package is missing."""
     try:
         return call(*args, **kwargs)
     except (TypeError, ValueError, RuntimeError, ImportError) as e:
@@ -88,7 +88,7 @@ def _peak(kind: str, form: Any) -> bool:
         named(module, name) for name in ("max_memory_allocated", "reset_peak_memory_stats", "memory_allocated")
     )
     kept, freed = (torch.empty(SIZE, dtype=torch.uint8, device=f"{kind}:{SECOND}") for _ in range(2))
-    del freed  # the peak is above what is held
+    del freed  # the peak is above the memory in use
     taken(reset, form)
     return bool(taken(highest, form) == allocated(SECOND) >= kept.nbytes)
 
@@ -125,7 +125,7 @@ ASKED: dict[str, Asked] = {
 }  # fmt: skip
 
 
-#: Names without an index, and those of the functions above that mean the current device then.
+#: Forms without an index, and the functions above for which such a form means the current device.
 KINDS: dict[str, Callable[[str], Any]] = {"name": str, "device": torch.device}
 BY_KIND = (
     "Stream", "current_stream", "memory_allocated", "reset_peak_memory_stats", "get_rng_state", "torch.ones", "to",
@@ -213,7 +213,7 @@ def devices_of_another_kind(device: str) -> Results:
 
     def refused(name: str, other: Any) -> bool:
         accelerator(device)
-        torch.ones(1, device=device)  # a module may answer without a look at the device while it is not in use
+        torch.ones(1, device=device)  # a module that is not in use may answer without a look at the device
         ask = named(module_of(device), name)
         last = torch.accelerator.device_count() - 1
         with on_device(last):

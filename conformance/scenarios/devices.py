@@ -1,6 +1,6 @@
-"""What PyTorch promises of a device's module, of ``torch.accelerator``, of streams, events and memory.
+"""Promises of PyTorch about a device's module, ``torch.accelerator``, streams, events and memory.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from conformance.scenarios.new_processes import results_of
 from conformance.support.time_limits import TimeLimit
 
 WAIT = 0.02  # seconds between two events
-TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
-RESOLUTION = 0.001  # seconds by which the times of events may be off
-LOOKS, MOST_LOOKS = 20, 1000  # one each millisecond, at a thread that ends, where the system does not tell or does
-THREADS = 4  # that end with a stream of their own, one after the other
-PATIENCE = 20.0  # seconds until a few calls have to be done
+TIMES, SHORT = 5, 0.0013  # number of times that are measured, and seconds between their events
+RESOLUTION = 0.001  # seconds by which the times of events may be wrong
+LOOKS, MOST_LOOKS = 20, 1000  # checks whether a thread has ended, one per millisecond: without and with /proc
+THREADS = 4  # threads that leave a stream of their own current, one after the other
+PATIENCE = 20.0  # seconds within which a few calls must be done
 
 
 def _starts_alike_in_each_thread() -> bool:
-    """Whether the current device of a new thread does not depend on what an earlier thread has chosen."""
+    """Return whether a new thread's current device does not depend on the choices of earlier threads."""
     if torch.accelerator.device_count() < 2:
         raise NotOffered("a second device")
     before, found = torch.accelerator.current_device_index(), list[int]()
@@ -45,7 +45,7 @@ def _starts_alike_in_each_thread() -> bool:
 
 
 def _is_left_by_a_negative_index(device: str) -> bool:
-    """Whether a negative index raises, or changes nothing."""
+    """Return whether a negative index leaves the current device as it is, with or without an error."""
     accelerator(device)
     before = torch.accelerator.current_device_index()
     try:
@@ -122,7 +122,7 @@ def streams_and_events(device: str) -> Results:
             done.record(stream)
         done.wait(torch.accelerator.current_stream(device))
         seen = x.sum().item() == 1000
-        done.synchronize()  # a device may give values to the host before it says that an event is reached
+        done.synchronize()  # a device may give values to the host before the event is complete
         return bool(seen and done.query())
 
     def synchronized() -> bool:
@@ -183,7 +183,7 @@ def current_streams(device: str) -> Results:
 
 
 def _current_after_threads_that_ended(device: str) -> bool:
-    """Return whether the current stream of a new thread is the same whatever stream ended threads left current."""
+    """Return whether new threads start with the same current stream, whatever stream ended threads left current."""
     accelerator(device)
     found: list[object] = []
     streams = [torch.Stream(device) for _ in range(THREADS)]
@@ -202,12 +202,12 @@ def _current_after_threads_that_ended(device: str) -> bool:
 
 
 def _in_a_new_thread(work: Callable[[], object]) -> None:
-    """Call in a thread, and wait until it has ended, so that the system may give its id to the next one."""
+    """Call ``work`` in a thread, and wait until the thread has ended, so that the system may reuse its id."""
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     tasks = Path("/proc/self/task")
-    for _ in range(MOST_LOOKS if tasks.exists() else LOOKS):  # its last steps are behind Python's
+    for _ in range(MOST_LOOKS if tasks.exists() else LOOKS):  # the system ends a thread after Python does
         time.sleep(0.001)
         if tasks.exists() and not (tasks / str(thread.native_id)).exists():
             break
@@ -219,7 +219,7 @@ def _timing_events(device: str) -> tuple[torch.Event, torch.Event]:
 
 
 def _around_a_call(device: str) -> tuple[torch.Event, torch.Event]:
-    """Return events that were recorded before and behind a call, and that the device has reached."""
+    """Return events that were recorded before and after a call, once the device has reached them."""
     first, last = _timing_events(device)
     first.record()
     torch.ones(1000, device=device).add_(1)
@@ -229,7 +229,7 @@ def _around_a_call(device: str) -> tuple[torch.Event, torch.Event]:
 
 
 def _is_time_of_wait(device: str) -> bool:
-    """Whether the time between two events is that of a wait between them, in milliseconds."""
+    """Return whether the time between two events, in milliseconds, is that of a wait between them."""
     first, last = _timing_events(device)
     begin = time.perf_counter()
     first.record()
@@ -242,7 +242,7 @@ def _is_time_of_wait(device: str) -> bool:
 
 
 def _is_time_of_work(device: str) -> bool:
-    """Whether the time between two events is at least as long as the work between them was not done."""
+    """Return whether the time between two events is at least the time in which the work between them was not done."""
     first, last = _timing_events(device)
     x = torch.ones(1000, device=device)
     first.record()
@@ -259,7 +259,7 @@ def _is_time_of_work(device: str) -> bool:
 
 
 def _has_fractions(device: str) -> bool:
-    """Whether one of several times is no whole number of milliseconds."""
+    """Return whether one of several times is not a whole number of milliseconds."""
     first, last = _timing_events(device)
     passed = []
     for _ in range(TIMES):
@@ -324,7 +324,7 @@ def forked_process(device: str) -> Results:
 
 
 def _ends_well(work: Callable[[], bool]) -> bool:
-    """Return whether a forked process ends as it wants to: its work raises an error or returns true.
+    """Return whether a forked process ends in time, and its work raises an error or returns true.
 
     Raises NotOffered without ``os.fork``.
     """
@@ -333,7 +333,7 @@ def _ends_well(work: Callable[[], bool]) -> bool:
     child = os.fork()
     if child == 0:
         right = True
-        with suppress(Exception):  # it may be refused
+        with suppress(Exception):  # an error is right, too
             right = work()
         os._exit(0 if right else 1)
     limit = TimeLimit(child, PATIENCE)
@@ -347,7 +347,7 @@ def _ends_well(work: Callable[[], bool]) -> bool:
     return False
 
 
-#: Questions to torch about devices of a type, which do not use a device.
+#: Questions about devices of a type that torch answers without using a device.
 _QUESTIONS: dict[str, Callable[[str], object]] = {
     "torch.accelerator.is_available": lambda _: torch.accelerator.is_available(),
     "torch.accelerator.device_count": lambda _: torch.accelerator.device_count(),
@@ -372,10 +372,10 @@ def questions_initialize_nothing(device: str) -> Results:
 
 
 def _uninitialized_behind(device: str, question: str) -> Results:
-    """Ask a question in this new process before and behind a tensor on the device.
+    """Ask a question in this new process before and after a tensor is made on the device.
 
-    Return whether the question initializes no device, whether the tensor initializes one, and whether both answers are
-    the same.
+    Return whether the question leaves the device uninitialized, whether the tensor initializes it, and whether both
+    answers are the same.
     """
     initialized = named(module_of(device), "is_initialized")
     if initialized():

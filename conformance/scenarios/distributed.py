@@ -32,18 +32,18 @@ def _state(device: str, *, zeros: bool = False) -> dict[str, Any]:
 
 
 def _through_a_checkpoint(saved: dict[str, Any], loaded: dict[str, Any]) -> Results:
-    """Save one state and load it into another. Return its values, and its devices."""
-    from torch.distributed import checkpoint  # takes its time
+    """Save one state and load it into another. Return the loaded values, and whether each has kept its device."""
+    from torch.distributed import checkpoint  # slow to import
 
     place = loaded["dense"].device
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is one process alone
+        warnings.simplefilter("ignore")  # about a checkpoint of one process
         try:
             checkpoint.save(saved, checkpoint_id=folder)
             checkpoint.load(loaded, checkpoint_id=folder)
-        except checkpoint.CheckpointException as e:  # no Exception, and it hides what was raised
+        except checkpoint.CheckpointException as e:  # not an Exception, and it hides the original error
             (cause, _), *_ = e.failures.values()
-            lacks = isinstance(cause, (AttributeError, NotImplementedError))  # a function of the device's module
+            lacks = isinstance(cause, (AttributeError, NotImplementedError))  # a function of the module is missing
             raise (NotOffered if lacks else RuntimeError)(first_line(cause)) from cause
     tensors = {**{n: t for n, t in loaded.items() if n not in ("nested", "step")}, **loaded["nested"]}
     results: Results = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
@@ -67,8 +67,8 @@ def checkpoints_elsewhere(device: str) -> Results:
 
 @contextmanager
 def _group_of_one(device: str) -> Iterator[Any]:
-    """Form a process group of this process with the device's default backend. Gives ``torch.distributed``."""
-    from torch import distributed as dist  # takes its time
+    """Form a process group of this process alone with the device's default backend. Yield ``torch.distributed``."""
+    from torch import distributed as dist  # slow to import
 
     if not dist.is_available():
         raise NotOffered(f"torch {torch.__version__} is built without torch.distributed")
@@ -117,7 +117,7 @@ def collectives_keep_no_memory(device: str) -> Results:
         return allocated()
 
     def keeps_none(dist: Any, call: Callable[[Any, torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        first = held_behind(dist, call)  # what is made once, such as a workspace, is there
+        first = held_behind(dist, call)  # the first call may keep a workspace
         return torch.tensor(all(held_behind(dist, call) == first for _ in range(3)))
 
     with _group_of_one(device) as dist:
@@ -130,7 +130,7 @@ def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def _broadcast(dist: Any, x: torch.Tensor) -> torch.Tensor:
-    part = x[1::2]  # in place, through a view
+    part = x[1::2]  # a view, which must see the write in place
     dist.broadcast(x, src=0)
     return part.clone()
 

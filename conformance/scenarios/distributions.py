@@ -12,8 +12,8 @@ from torch.distributions import Distribution
 
 from conformance.scenarios.model import Results, offered, on, scenario
 
-_DRAWN = 20_000  # draws whose mean is judged
-_FAR = 6.0  # standard errors that a mean is off by, once in 5e8 times
+_DRAWN = 20_000  # draws whose mean is checked
+_FAR = 6.0  # standard errors that a mean may be off by; exceeded once in 5e8 times
 
 _A, _B = [0.5, 1.25, 3.0], [1.5, 0.75, 2.0]
 _PROBABILITIES = [0.25, 0.5, 0.875]
@@ -65,7 +65,7 @@ MADE: dict[str, tuple[Callable[..., Distribution], tuple[Any, ...], Any]] = {
     "weibull": (d.Weibull, (_A, _B), _B),
 }  # fmt: skip
 
-#: What is asked of a distribution besides the density of a value.
+#: Properties of a distribution that are compared besides the density of a value.
 ASKED: dict[str, Callable[[Distribution, torch.Tensor], torch.Tensor]] = {
     "mean": lambda asked, _: asked.mean,
     "variance": lambda asked, _: asked.variance,
@@ -84,7 +84,7 @@ def _made(device: str, name: str) -> tuple[Distribution, list[torch.Tensor], tor
 
 @cache
 def _answers(name: str) -> tuple[str, ...]:
-    """Return what torch can tell of a distribution."""
+    """Return the names of the properties that torch can compute for a distribution on CPU."""
     distribution, _, value = _made("cpu", name)
     answers = {asked: offered(partial(ask, distribution, value)) for asked, ask in ASKED.items()}
     return tuple(asked for asked, answer in answers.items() if isinstance(answer, torch.Tensor))
@@ -114,7 +114,7 @@ def densities(device: str) -> Results:
 
 
 def _drawn(device: str, name: str) -> torch.Tensor:
-    """Return whether draws are in the support, repeat with a seed, differ without one, and have the mean."""
+    """Return whether draws are on the device, lie in the support, repeat by a seed alone, and have the mean."""
     distribution, _, value = _made(device, name)
 
     def draw() -> torch.Tensor:
@@ -135,10 +135,10 @@ def _drawn(device: str, name: str) -> torch.Tensor:
 
 
 def _has_its_mean(distribution: Distribution, drawn: torch.Tensor) -> bool:
-    """Whether draws have the mean of a distribution, as far as it has one, and a spread by which to judge it."""
+    """Return whether draws have the mean of a distribution, where its mean and its standard deviation are finite."""
     mean, spread = distribution.mean.detach().cpu(), distribution.variance.detach().cpu().sqrt()
     off = (drawn.cpu().double().mean(0) - mean).abs()
-    known = mean.isfinite() & spread.isfinite() & (not isinstance(distribution, d.VonMises))  # its mean is of angles
+    known = mean.isfinite() & spread.isfinite() & (not isinstance(distribution, d.VonMises))  # its mean is an angle
     return bool((off <= _FAR * spread / _DRAWN**0.5)[known].all())
 
 

@@ -1,6 +1,6 @@
-"""Collective calls that are drawn: kinds, dtypes, sizes, layouts, groups, and how several in flight are waited for.
+"""Collective calls that are drawn: kinds, dtypes, sizes, layouts, groups, and ways to wait for several in flight.
 
-Each process draws the same calls. Their values are small integers, so that no order of a sum changes a bit.
+All processes draw the same calls. The values are small integers, so the order of a sum does not change a bit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conformance.scenarios.groups import NOT_STRIDED, NOT_SUPPORTED, PROCESSES, 
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, name_of, offered, scenario
 
 BATCHES = 100
-POLLS = 100  # a millisecond apart
+POLLS = 100  # one per millisecond
 IN_FLIGHT = 3  # calls of a batch, at most
 REAL_DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8,
@@ -32,25 +32,25 @@ REDUCTIONS = ("SUM", "PRODUCT", "MIN", "MAX")
 OF_FLOATS, OF_INTEGERS = (*REDUCTIONS, "AVG"), (*REDUCTIONS, "BAND", "BOR", "BXOR")
 WAITS = ("at once", "wait", "wait", "future", "polled")
 SENT = "isend and irecv"
-GATHER = "gather"  # gloo has none of complex numbers, so that there is nothing to compare with
-#: What torch and backends say of reductions and dtypes that a group does not have.
+GATHER = "gather"  # gloo lacks it for complex numbers, so CPU has no result to compare with
+#: Parts of the messages with which torch and backends refuse reductions and dtypes that a group does not have.
 NOT_OF_ALL = ("Cannot use ReduceOp", "nsupported", "Unconvertible")
 GROUPS = ("", "", "a group of both", "a group of its own")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that is drawn. ``root``: the process that gives or gets values alone."""
+    """A drawn call. ``root``: the rank of the process that alone gives or gets values."""
 
     kind: str
     dtype: torch.dtype
     shape: tuple[int, ...]
-    form: str  # of each tensor that the caller gives
+    form: str  # of each tensor; a tensor that the call writes is never expanded
     op: str
     root: int
     group: str
     waits: str
-    first: int  # of the values
+    first: int  # where the values begin
 
     def __str__(self) -> str:
         told = [f"{name_of(self.dtype)} {list(self.shape)}", self.form, self.group]
@@ -62,30 +62,30 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A call in flight: what it writes, what it only reads and has to leave alone, and its handle."""
+    """A call in flight: the tensors that it writes, those that it must only read, and its handle."""
 
     written: list[torch.Tensor]
-    read: list[tuple[torch.Tensor, torch.Tensor]]  # and the values on the host that it was given
+    read: list[tuple[torch.Tensor, torch.Tensor]]  # each with the values on the host that it was given
     work: Any
 
 
-#: What a call writes, and its handle.
+#: The tensors that a call writes, and its handle.
 Begun = tuple[list[torch.Tensor], Any]
-#: A call that has ended well, or not.
+#: A call that has ended, successfully or not.
 Ended = Started | Broken | NotOffered
 
 
 class Caller:
-    """Starts drawn calls in one process of a group, with tensors of a device."""
+    """The process that starts drawn calls as a member of a group, with tensors of a device."""
 
     def __init__(self, device: str) -> None:
-        from torch import distributed as dist  # takes its time
+        from torch import distributed as dist  # slow to import
 
         self.dist, self.device, self.rank = dist, device, dist.get_rank()
         alone = [dist.new_group([i]) for i in range(PROCESSES)]
         self._groups = {"": None, "a group of both": dist.new_group(list(range(PROCESSES)))}
         self._groups["a group of its own"] = alone[self.rank]
-        self._given: list[tuple[torch.Tensor, torch.Tensor]] = []  # to the call that is being started
+        self._given: list[tuple[torch.Tensor, torch.Tensor]] = []  # tensors of the call that is being started
 
     def start(self, call: Call) -> Started:
         """Start a call. Raises what torch or the backend raises."""
@@ -94,23 +94,23 @@ class Caller:
         return Started(written, self._given, work)
 
     def named(self, call: Call) -> dict[str, Any]:
-        """The arguments that tell the group, and whether the call is waited for later."""
+        """Return the arguments for the group, and for whether the call is asynchronous."""
         return {"group": self._groups[call.group], "async_op": call.waits != "at once"}
 
     def root(self, call: Call) -> int:
-        """The rank of the process that gives or gets values alone."""
+        """Return the rank of the process that alone gives or gets values."""
         return self.rank if self.processes(call) == 1 else call.root
 
     def processes(self, call: Call) -> int:
-        """How many processes the group of a call has."""
+        """Return the number of processes in the group of a call."""
         return 1 if call.group == "a group of its own" else PROCESSES
 
     def reduction(self, call: Call) -> Any:
-        """The reduction of ``torch.distributed``."""
+        """Return the reduction of a call, a member of ``torch.distributed.ReduceOp``."""
         return getattr(self.dist.ReduceOp, call.op)
 
     def given(self, call: Call, number: int = 0, shape: tuple[int, ...] | None = None) -> torch.Tensor:
-        """A tensor that this process gives. ``number`` and the rank make its values others than those of the rest."""
+        """Return a tensor that this process gives. Its values depend on ``number`` and on the rank."""
         shape = call.shape if shape is None else shape
         numel = torch.Size(shape).numel()
         first = call.first + 3 * self.rank + 7 * number
@@ -124,12 +124,12 @@ class Caller:
         return x
 
     def zeros(self, call: Call, shape: tuple[int, ...] | None = None) -> torch.Tensor:
-        """A tensor that a call writes."""
+        """Return a tensor for a call to write."""
         shape = call.shape if shape is None else shape
         return self._lying(torch.zeros(shape, dtype=call.dtype), "dense" if call.form == "expanded" else call.form)
 
     def _lying(self, values: torch.Tensor, form: str) -> torch.Tensor:
-        """Values on the device in a form. They are dense on CPU: gloo takes strided tensors for dense ones."""
+        """Return values on the device in a form. They are dense on CPU: gloo treats strided tensors as dense ones."""
         x = values.contiguous().to(self.device)
         if self.device == "cpu" or form == "dense":
             return x
@@ -148,7 +148,7 @@ def _all_reduce(at: Caller, call: Call) -> Begun:
 def _reduce(at: Caller, call: Call) -> Begun:
     x = at.zeros(call).copy_(at.given(call))
     work = at.dist.reduce(x, dst=at.root(call), op=at.reduction(call), **at.named(call))
-    return [x] if at.rank == at.root(call) else [], work  # what the others have is not defined
+    return [x] if at.rank == at.root(call) else [], work  # the others' tensors are not defined
 
 
 def _broadcast(at: Caller, call: Call) -> Begun:
@@ -188,7 +188,7 @@ def _reduce_scatter(at: Caller, call: Call) -> Begun:
 
 
 def _reduce_scatter_tensor(at: Caller, call: Call) -> Begun:
-    first, *others = call.shape or (1,)  # torch's gloo dies of an output without dimensions
+    first, *others = call.shape or (1,)  # torch's gloo crashes if an output has no dimensions
     output, x = at.zeros(call, (first, *others)), at.given(call, shape=(at.processes(call) * first, *others))
     work = at.dist.reduce_scatter_tensor(output, x, op=at.reduction(call), **at.named(call))
     return [output], work
@@ -202,7 +202,7 @@ def _all_to_all_single(at: Caller, call: Call) -> Begun:
 
 
 def _all_to_all_uneven(at: Caller, call: Call) -> Begun:
-    """Process 0 sends one row to itself and two to the other one, which sends three and keeps none."""
+    """Start a call in which process 0 sends one row to itself and two to process 1, and gets three."""
     _, *others = call.shape or (1,)
     rows, rank = ([[1, 2], [3, 0]], at.rank) if at.processes(call) > 1 else ([[2]], 0)
     sent, received = rows[rank], [row[rank] for row in rows]
@@ -217,7 +217,7 @@ def _all_to_all(at: Caller, call: Call) -> Begun:
 
 
 def _sent(at: Caller, call: Call) -> Begun:
-    """From the root to the other process, or in a group of its own an all_reduce of one."""
+    """Start a send from the root to the other process, or an all_reduce if the group has one process."""
     if at.processes(call) == 1:
         return _all_reduce(at, call)
     other, group = 1 - at.rank, at.named(call)["group"]
@@ -274,7 +274,7 @@ def _on_a_stream(device: str) -> torch.Tensor:
 
 
 def _result(call: Call, ended: Ended, device: str) -> torch.Tensor | Broken | NotOffered:
-    """What a call has written. What it reads it has to leave alone."""
+    """Return the tensors that a call has written. If it changed a tensor that it must only read, return Broken."""
     if not isinstance(ended, Started):
         return ended
     if device != "cpu" and not all(torch.equal(x.cpu(), values) for x, values in ended.read):
@@ -283,7 +283,10 @@ def _result(call: Call, ended: Ended, device: str) -> torch.Tensor | Broken | No
 
 
 def _tried(device: str, call: Call, work: Callable[[], Started]) -> Ended:
-    """Return a call that was started or waited for, or why it was not. CPU need not have each kind of call."""
+    """Start a call or wait for it. Return the call, or the reason why it failed.
+
+    CPU need not support each kind of call, so a failure on CPU is always NotOffered.
+    """
     try:
         return work()
     except (RuntimeError, ValueError) as e:
@@ -294,17 +297,17 @@ def _tried(device: str, call: Call, work: Callable[[], Started]) -> Ended:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Calls that are in flight together. ``busy``: on a stream that has other work."""
+    """Calls that are in flight together. ``busy``: whether they are on a stream that has other work."""
 
     calls: list[Call]
-    order: list[int]  # in which they are waited for
+    order: list[int]  # the order in which they are waited for
     busy: bool
 
 
 def _waited(device: str, batch: Batch, call: Call, started: Started) -> Started:
-    """Wait for a call in one of the ways that torch has. What is completed is there on the default stream.
+    """Wait for a call as it was drawn. The result of a completed call is available on the default stream.
 
-    CPU waits in one way: there some handles have no future, and completed is also what failed.
+    On CPU always use ``wait``: some handles have no future there, and a failed call counts as completed.
     """
     waits = "wait" if device == "cpu" or call.kind == SENT else call.waits
     if started.work is None:
@@ -317,7 +320,7 @@ def _waited(device: str, batch: Batch, call: Call, started: Started) -> Started:
 
 
 def _is_completed(work: Any) -> bool:
-    """Whether a call says that it is completed, soon. Some handles of gloo say so only when they are waited for."""
+    """Return whether a call soon reports that it is completed. Some gloo handles do so only after a wait."""
     for _ in range(POLLS):
         if work.is_completed():
             return True
@@ -326,7 +329,7 @@ def _is_completed(work: Any) -> bool:
 
 
 def _drawn() -> Iterator[Batch]:
-    """Yield batches. They are drawn alike in each process."""
+    """Yield the batches, the same in each process."""
     chance = Random(0)
     for _ in range(BATCHES):
         calls = [_one(chance) for _ in range(1 + int(chance.random() * IN_FLIGHT))]

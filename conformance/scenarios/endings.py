@@ -1,7 +1,7 @@
-"""Processes that end while the device has something to do or to hold.
+"""Processes that end while the device still has work or objects.
 
-What a backend tears down when a process ends, it tears down in an order that nobody chose: its own objects, Python's,
-and those of torch. A process that dies there has done its work, and whoever started it takes it for failed.
+When a process ends, the objects of the backend, of Python and of torch are destroyed in an order that is not fixed. A
+process that crashes in this phase has done its work, but its parent treats it as failed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conformance.scenarios import patience
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 
-SECONDS = 150.0  # that a process may take, including its import of torch
+SECONDS = 150.0  # limit for a process, including its import of torch
 
 _BEGIN = """
 import atexit, contextlib, importlib, pathlib, sys, threading
@@ -40,11 +40,11 @@ def say(tensor):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a process does last."""
+    """The last lines of a process, and what they must do."""
 
     code: str
     exit_code: int
-    says: float  # the number that it writes to a file before or while it ends
+    says: float  # the number that it must write to a file before or while it ends
 
 
 ENDINGS = {
@@ -109,7 +109,7 @@ def processes_end(device: str) -> Results:
 
 
 def ended(ending: Ending, device: str) -> tuple[int, float]:
-    """Return a process's exit code, minus a signal's number if it died of it, and what it said; NaN if nothing.
+    """Return the exit code of a process, negative for a signal, and the number that it wrote; NaN if none.
 
     Raises NotOffered if a new process that imports the device's module does not know the device, and AssertionError if
     the process does not end.

@@ -1,4 +1,4 @@
-"""Tensors that go to another library by DLPack, and come back."""
+"""Tensors that are exchanged with another library by DLPack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.scenarios.asking import another
 from conformance.scenarios.model import NotOffered, Results, first_line, laid_out, offered, on, scenario
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.int64, torch.uint8, torch.bool)
-#: Errors with which torch, and methods of tensors, refuse DLPack.
+#: Errors with which torch, and methods of tensors, refuse an exchange.
 REFUSALS = (RuntimeError, ValueError, BufferError, TypeError)
 _VALUES = torch.tensor([[0, 1, 2, 3], [1, 0, 5, 7], [0, 9, 1, 1]])
 #: Views of a tensor of 3 x 4 elements.
@@ -32,18 +32,18 @@ def _by_capsule(tensor: torch.Tensor) -> object:
 
 
 def _by_protocol(tensor: torch.Tensor) -> object:
-    """Return what another library makes of a tensor by its methods, which are those of Python's array API."""
+    """Return the tensor that another library gets by the tensor's DLPack methods, as in Python's array API."""
     return torch.from_dlpack(tensor)
 
 
-#: Ways through DLPack.
+#: Ways to exchange a tensor by DLPack.
 WAYS: dict[str, Callable[[torch.Tensor], object]] = {"capsule": _by_capsule, "protocol": _by_protocol}
 
 
 def exchanged(tensor: torch.Tensor, way: str = "capsule") -> torch.Tensor:
-    """Return the tensor that a tensor gives by a way.
+    """Return the tensor that an exchange gives.
 
-    Raises NotOffered if torch refuses a dense tensor of the device and dtype, too.
+    Raises NotOffered if torch also refuses a dense tensor of the device and dtype.
     """
     try:
         found = WAYS[way](tensor)
@@ -57,7 +57,7 @@ def exchanged(tensor: torch.Tensor, way: str = "capsule") -> torch.Tensor:
 
 
 def _must_be_offered(dtype: torch.dtype, device: torch.device, way: str) -> None:
-    """Raise NotOffered if a dense tensor does not go this way."""
+    """Raise NotOffered if even a dense tensor cannot be exchanged in this way."""
     try:
         WAYS[way](torch.empty(2, dtype=dtype, device=device))
     except REFUSALS as e:
@@ -84,7 +84,7 @@ def tensors_through_dlpack(device: str) -> Results:
         return numbers
 
     def outlives() -> torch.Tensor:
-        found = exchanged(on(device, _VALUES.float()))  # the tensor that it was made from is gone
+        found = exchanged(on(device, _VALUES.float()))  # the original tensor is gone
         others = [on(device, torch.full((3, 4), -1.0)) for _ in range(8)]
         del others
         return found
@@ -131,7 +131,7 @@ def tensors_of_other_libraries(device: str) -> Results:
         dlpack.from_dlpack(capsule)
 
     def unread() -> torch.Tensor:
-        """Make capsules that nobody reads: the suite sees whether their memory is kept."""
+        """Make capsules that are never consumed: the suite sees whether their memory is kept."""
         _must_be_offered(torch.float32, torch.zeros(1, device=device).device, "protocol")
         for _ in range(3):
             torch.ones(1000, device=device).__dlpack__()

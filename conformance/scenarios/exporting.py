@@ -1,4 +1,4 @@
-"""Programs of ``torch.export``: exported on the device, through a file, and moved to the device."""
+"""Programs of ``torch.export``: exported on the device, saved and loaded, and moved to the device."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.export import Dim, ExportedProgram, export, load, save
 
 from conformance.scenarios.model import NotOffered, Results, scenario
 
-SIZES = (5, 2)  # of a batch; the program is exported with the first
+SIZES = (5, 2)  # sizes of a batch; the program is exported with the first
 FEATURES = 131
 
 
 class Model(nn.Module):
-    """Parameters, a buffer, and a tensor that is made on the device of its argument."""
+    """A module with parameters, a buffer, and a tensor that is made on the device of its argument."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ def _exported(model: Model, device: str) -> ExportedProgram:
 
 
 def _computed(program: ExportedProgram, device: str) -> Results:
-    """Return what a program computes of batches, and whether its parameters and buffers are on the device."""
+    """Return the results of a program for several batches, and whether its parameters and buffers are on the device."""
     kind = torch.device(device).type
     module = program.module()
     results: Results = {f"batch of {size}": module(_batch(device, size)).detach().cpu() for size in SIZES}

@@ -1,7 +1,7 @@
 """Tensors that are views of one flat storage and do not overlap, as the parameters of sharded training are.
 
-The samples of the ops have each written argument in a storage of its own. A backend that copies storages, or compares
-them to see what may be written, goes wrong where several arguments lie in one.
+In the samples of the ops, each written argument has a storage of its own. A backend that copies storages, or compares
+them to find what may be written, goes wrong if several arguments share one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conformance.scenarios.model import NotOffered, Results, first_line, offered
 
 SHAPES = ((3, 4), (5,), (), (2, 3, 2))
 
-#: Optimizers, and the arguments that each gets besides a rate.
+#: Optimizers, and the arguments of each besides the learning rate.
 OPTIMIZERS: dict[str, tuple[type[optim.Optimizer], dict[str, object]]] = {
     "sgd": (optim.SGD, {}),
     "momentum": (optim.SGD, {"momentum": 0.9, "weight_decay": 0.01}),
@@ -28,7 +28,7 @@ OPTIMIZERS: dict[str, tuple[type[optim.Optimizer], dict[str, object]]] = {
 }
 #: Implementations of a step. Not every optimizer has each.
 HOW = ("foreach", "fused")
-#: What torch says at the first step if it takes an implementation for other devices alone.
+#: Part of torch's message at the first step if an implementation supports other devices only.
 FOR_OTHER_DEVICES = "`fused=True` requires all the params to be"
 
 
@@ -38,7 +38,7 @@ def _values(n: int, device: str) -> torch.Tensor:
 
 
 def _views(flat: torch.Tensor) -> list[torch.Tensor]:
-    """Return views of a flat tensor that lie behind each other, with an element between every two."""
+    """Return consecutive views of a flat tensor, with one element between every two."""
     found, at = [], 0
     for shape in SHAPES:
         n = torch.Size(shape).numel()
@@ -62,7 +62,7 @@ def optimizer_steps(device: str) -> Results:
             parameter.grad = gradient
         try:
             optimizer = kind(parameters, lr=0.1, **arguments, **{how: True})
-        except RuntimeError as e:  # for other devices alone
+        except RuntimeError as e:  # supported on other devices only
             raise NotOffered(f"{how}: {first_line(e)}") from e
         try:
             for _ in range(3):
@@ -101,7 +101,7 @@ def clipped_gradients(device: str) -> Results:
 
 Written = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
 
-#: What is written to ``x``, of ``y`` and ``z``, which lie in the same storage.
+#: Writes to ``x`` of values from ``y`` and ``z``, which are in the same storage.
 NEIGHBOURS: dict[str, Written] = {
     "copy_": lambda x, y, _: x.copy_(y),
     "add_": lambda x, y, _: x.add_(y, alpha=2),

@@ -1,4 +1,4 @@
-"""Flex attention: the results of a mask and of a change of the scores, eager and compiled, on CPU and the device."""
+"""Flex attention with a mask or with changed scores: eager and compiled, on CPU and the device."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 from conformance.scenarios.compiling import by_inductor
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
-#: Makes the arguments of a call on a device: queries, keys, values, and those by name.
+#: Makes the arguments of a call on a device: queries, keys and values, and keyword arguments.
 Arguments = Callable[[str], tuple[list[torch.Tensor], dict[str, Any]]]
-#: Batch, heads, queries and keys, and elements of a head. The last block of the mask is not full.
+#: Size of the batch, heads, queries and keys, and elements of a head. The last block of the mask is not full.
 BATCH, HEADS, LENGTH, WIDTH = 2, 4, 150, 16
 
 
@@ -43,7 +43,7 @@ def _biased(device: str) -> tuple[list[torch.Tensor], dict[str, Any]]:
 
 
 def _compared(make: Arguments, device: str) -> Results:
-    """Return the attention on a device, eager and compiled, and compiled for CPU. On CPU all are the eager one."""
+    """Return the attention on a device, eager and compiled, and compiled for CPU. On CPU all are eager."""
     if torch.device(device) == torch.device("cpu"):
         eager = _attention(make, "cpu")
         return {"eager": eager, "compiled for CPU": eager, "compiled for device": eager}
@@ -55,14 +55,14 @@ def _compared(make: Arguments, device: str) -> Results:
 
 
 def _attention(make: Arguments, device: str, change: Callable[..., Any] | None = None) -> torch.Tensor | NotOffered:
-    """Return what the attention gives on CPU; NotOffered if torch itself refuses the kind of device."""
+    """Return the attention, copied to CPU; NotOffered if torch itself refuses the kind of device."""
     from torch.nn.attention.flex_attention import flex_attention
 
     called = change(flex_attention) if change else flex_attention
     given, named = make(device)
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of calls that are not compiled
+            warnings.simplefilter("ignore")  # about calls that are not compiled
             found: torch.Tensor = called(*given, **named).cpu()
             return found
     except ValueError as e:
@@ -72,7 +72,7 @@ def _attention(make: Arguments, device: str, change: Callable[..., Any] | None =
 
 
 def _compiled(make: Arguments, device: str) -> torch.Tensor | NotOffered:
-    """Return the attention by code that Inductor compiled; NotOffered where torch does not take the device."""
+    """Return the attention that code compiled by Inductor computes; NotOffered if torch refuses the device."""
     refused = _attention(make, device)
     if isinstance(refused, NotOffered):
         return refused

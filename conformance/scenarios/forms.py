@@ -1,4 +1,4 @@
-"""The forms of one op after each other: what a backend keeps by an op's name must not decide about another form."""
+"""Several forms of one op in turn: what a backend caches by an op's name must not affect another form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from conformance.scenarios.model import NotOffered, Results, first_line, on, scenario
 
-#: Ops of ``torch`` with a form that has ``out=``, and their arguments behind the first, a matrix.
+#: Ops of ``torch`` with an ``out=`` form, and their arguments after the first, which is a matrix.
 OPS: Mapping[str, tuple[Any, ...]] = {
     "abs": (), "cummax": (0,), "cumprod": (0,), "cumsum": (0,), "diag": (), "digamma": (), "erf": (), "erfinv": (),
     "exp": (), "expm1": (), "floor": (), "frexp": (), "histc": (5,), "i0": (), "kthvalue": (2,), "lgamma": (),
@@ -49,7 +49,7 @@ def results_after_results(device: str) -> Results:
 def _called(
     name: str, form: str, args: tuple[Any, ...], outs: list[torch.Tensor], device: str
 ) -> dict[str, torch.Tensor]:
-    """Call one form of an op on a device, with copies of ``outs`` if it takes them."""
+    """Call one form of an op on a device, into copies of ``outs`` if it takes them. Return the results by name."""
     call, given, there = getattr(torch, name), on(device, _values()), [on(device, out) for out in outs]
     if form == "new":
         there = _tuple(call(given, *args))
