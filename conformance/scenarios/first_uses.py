@@ -48,7 +48,7 @@ def _memory(kind: str) -> bool:
     return isinstance(named(module_of(kind), "memory_allocated")(), int)
 
 
-#: What a thread may do first of all, with the name of a kind of device. Returns whether it is right.
+#: First uses of the device, called with the name of a kind of device. Each returns whether its result is right.
 FIRST: dict[str, Callable[[str], bool]] = {
     "tensor": lambda kind: bool(torch.ones(3, device=kind).add(1).cpu().eq(2).all()),
     "stream": lambda kind: torch.Stream(kind).device.type == kind,
@@ -66,7 +66,7 @@ FIRST: dict[str, Callable[[str], bool]] = {
     "storage": lambda kind: torch.UntypedStorage(64, device=kind).nbytes() == 64,
     "counts": lambda kind: torch.bincount(torch.tensor([2, 0, 2], device=kind)).cpu().tolist() == [1, 0, 2],
 }
-#: What the threads of a process do: all the same, or each something else.
+#: The first uses by the threads of a process: all the same, or all different.
 STARTS: dict[str, Sequence[str]] = {
     **{f"all_{name}": [name] * THREADS for name in ("tensor", "stream")},
     **{f"mixed_{i}": list(FIRST)[i::3] for i in range(3)},
@@ -91,17 +91,17 @@ def first_uses_at_once(device: str) -> Results:
 
 
 def _refused(name: str, kind: str) -> NotOffered | None:
-    """Return why one thread of this process, which has used the device, does not get what is right; None if it does."""
+    """Return why a first use fails in one thread of this process, which has used the device; None if it is right."""
     try:
         return None if FIRST[name](kind) else NotOffered(f"{name} in one thread")
-    except Exception as e:  # noqa: BLE001  # whatever a backend raises, which other programs find
+    except Exception as e:  # noqa: BLE001  # a backend may raise anything; other programs find it
         return NotOffered(f"{name} in one thread: {first_line(e)}")
 
 
 def work_at_once(kind: str, names: Sequence[str]) -> Results:
     """Start threads in this new process that begin at once. Return whether each is right, by its index.
 
-    Raises RuntimeError if they do not end, and what one of them raises.
+    Raises RuntimeError if the threads do not end, and the error of a thread that raises.
     """
     right = [False] * len(names)
 

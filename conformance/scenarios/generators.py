@@ -16,20 +16,23 @@ import torch
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario, unless_first
 from conformance.torch_versions import seeds
 
-# Draws some numbers from a generator, and from the default one of the device if it gets None.
+# Draws some numbers from a generator, or from the default one of the device if it gets None.
 Sampler = Callable[[str, torch.Generator | None, int], torch.Tensor]
 
-#: So many draws that two streams agree in all of them by a negligible chance.
+#: A number of draws: the chance that two streams agree in all of them is negligible.
 MANY = 1000
 #: Numbers drawn before a state is saved. A generator that draws in blocks of 2, 4 or 128 is then inside a block.
 BEFORE = (0, 1, 2, 3, 5, 129)
-#: Numbers drawn after it, one call for each.
+#: Numbers drawn after the state is saved, by one call each.
 AFTER = (1, 3, 4, 130)
 SEEDS = (0, 7, 2**32 + 1, 2**63 - 1, 2**64 - 1, -1)
 
 
 def _filled(name: str, *arguments: Any, dtype: torch.dtype = torch.float32) -> Sampler:
-    """Return a sampler that fills a tensor in place, e.g. by ``uniform_``. It raises NotOffered without the dtype."""
+    """Return a sampler that fills a tensor in place by a method, e.g. ``uniform_``.
+
+    The sampler raises NotOffered if the device does not have the dtype.
+    """
 
     def draw(device: str, generator: torch.Generator | None, n: int) -> torch.Tensor:
         tensor = on(device, torch.zeros(n, dtype=dtype))
@@ -58,7 +61,7 @@ SAMPLERS: dict[str, Sampler] = {
     "cauchy_": _filled("cauchy_"),
     "log_normal_": _filled("log_normal_"),
 }
-# These have no generator of their own.
+# These always draw from the default generator.
 DEFAULT_SAMPLERS: dict[str, Callable[[str, int], torch.Tensor]] = {
     "rand": lambda d, n: torch.rand(n, device=d),
     "rand_like": lambda d, n: torch.rand_like(torch.zeros(n, device=d)),
@@ -200,7 +203,7 @@ def clones_go_on_alone(device: str) -> Results:
 
 
 def _copied(device: str, copy: Callable[[torch.Generator], torch.Generator]) -> torch.Tensor:
-    """Return whether a copy of a generator has its stream, for several numbers drawn before; the two go on alone."""
+    """Return for each of ``BEFORE`` whether a copy of a generator, and then the original, continue the stream alike."""
     held = []
     for before in BEFORE:
         original, alone = (generator_of(device).manual_seed(7) for _ in range(2))
@@ -231,7 +234,7 @@ def generators_are_apart(device: str) -> Results:
 
 
 def _drawn_by_new(device: str, seed: int) -> torch.Tensor:
-    """Return what a new generator draws, and its seed, after draws of the default one with another seed."""
+    """Seed the default generator and draw from it. Return the draws of a new generator, and its seed."""
     torch.manual_seed(seed)
     torch.rand(3, device=device)
     new = torch.Generator(device)
@@ -267,7 +270,7 @@ def seed_is_kept(device: str) -> Results:
     state = generator.manual_seed(11).get_state()
     restored = generator.manual_seed(12).set_state(state)
     results["restored"] = torch.tensor(restored.initial_seed() == 11)
-    # Of 64 random bits: two equal seeds are no chance.
+    # Seeds have 64 random bits, so two equal ones are not a coincidence.
     return {**results, "chosen_again": torch.tensor(len({chosen, generator.seed(), generator.seed()}))}
 
 
@@ -359,7 +362,7 @@ def fork_rng_restores_the_state(device: str) -> Results:
 
 
 def _draws_after(device: str, before: int, forked: Any, error: bool = False) -> torch.Tensor:
-    """Return draws of the default generator, seeded anew, after ``before`` others and draws within ``forked``."""
+    """Seed the default generator, draw ``before`` numbers, and draw others within ``forked``. Return the next draws."""
     torch.manual_seed(7)
     torch.rand(before, device=device)
     if forked is not None:
@@ -372,12 +375,12 @@ def _draws_after(device: str, before: int, forked: Any, error: bool = False) -> 
 
 
 class _Left(Exception):
-    """Leaves a context."""
+    """An error that leaves a context."""
 
 
 @contextmanager
 def _raising(error: bool) -> Iterator[None]:
-    """Within, :class:`_Left` ends the block if an error is expected."""
+    """Suppress :class:`_Left` in the block if an error is expected."""
     try:
         yield
     except _Left:
@@ -415,7 +418,7 @@ def _place(device: str) -> tuple[str, int]:
 
 
 def _devices(device: str) -> list[str]:
-    """Return the first two devices of this type; CPU alone. Raises NotOffered if there is one accelerator."""
+    """Return the first two devices of this type, or CPU alone. Raises NotOffered if there is only one accelerator."""
     kind, _ = _place(device)
     if kind == "cpu":
         return [device]
@@ -433,9 +436,9 @@ def _must_be_seedable(device: str) -> None:
 
 
 def _function(device: str, name: str) -> Callable[..., Any]:
-    """Return a function of the device's module, for CPU that of torch. Raises NotOffered if it has none."""
+    """Return a function of the device's module, for CPU of torch. Raises NotOffered if there is no such function."""
     kind, _ = _place(device)
     found = getattr(torch if kind == "cpu" else getattr(torch, kind, None), name, None)
     if not callable(found):
         raise NotOffered(f"torch.{kind}.{name}")
-    return found  # type: ignore[no-any-return]  # a device module's
+    return found  # type: ignore[no-any-return]  # from a device's module

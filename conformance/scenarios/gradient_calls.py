@@ -1,4 +1,4 @@
-"""What the functions of a graph are called with: the device, the stream and the modes of their threads, and errors."""
+"""Backward calls of autograd functions: the device, the stream and the modes of their threads, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.scenarios.model import Results, offered, scenario
 
 
 class _Asked(torch.autograd.Function):
-    """Doubles a gradient, and asks something where it is computed."""
+    """A function that doubles a gradient, and calls ``ask`` where the gradient is computed."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, ask: Callable[[torch.Tensor], object]) -> torch.Tensor:
@@ -122,7 +122,7 @@ def errors_of_gradients(device: str) -> Results:
             try:
                 (y * y).sum().backward()
                 seen.append(False)
-            except Exception as e:  # noqa: BLE001  # its type is what is asked
+            except Exception as e:  # noqa: BLE001  # the type of the error is checked
                 seen.append(isinstance(e, kind) and text in str(e))
             (z * z).sum().backward()
             seen.append(z.grad is not None and bool(torch.equal(z.grad.cpu(), 2 * z.detach().cpu())))

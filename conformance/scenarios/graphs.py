@@ -1,4 +1,4 @@
-"""What autograd does besides gradients: saved tensors that move, anomalies, hooks, gradients that are added up."""
+"""Autograd besides gradients: saved tensors that move, anomaly detection, hooks, accumulated gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WEIGHTS = torch.arange(20.0).view(5, 4) % 7 - 3
 
 
 def _leaves(device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a tensor and weights that want gradients. Their numbers are whole: every sum is exact."""
+    """Return a tensor and weights that require gradients. Their values are integers, so every sum is exact."""
     return on(device, _VALUES.clone()).requires_grad_(), on(device, _WEIGHTS.clone()).requires_grad_()
 
 
@@ -71,7 +71,7 @@ def anomalies(device: str) -> Results:
         x = on(device, torch.tensor(numbers)).requires_grad_()
         try:
             with warnings.catch_warnings(), torch.autograd.set_detect_anomaly(True, check_nan=True):
-                warnings.simplefilter("ignore")  # torch tells where the forward call was
+                warnings.simplefilter("ignore")  # torch warns with the place of the forward call
                 (x.sqrt() * 0).sum().backward()
         except RuntimeError as e:
             if "nan values" not in str(e):
@@ -92,7 +92,7 @@ def added_gradients(device: str) -> Results:
         x.grad = grad
         loss = _loss(x, weights)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a gradient with other strides
+            warnings.simplefilter("ignore")  # about a gradient with other strides
             for i in range(times):
                 loss.backward(retain_graph=i + 1 < times)
         if grad is not None and x.grad is not grad:
@@ -158,14 +158,14 @@ def hooks(device: str) -> Results:
             [x, inner], lambda found: see("of_several", torch.cat([g.flatten() for g in found if g is not None]))
         )
         (layer(inner).relu() * 2).sum().backward()
-        several.remove()  # it keeps the tensors, and they keep it
+        several.remove()  # the hook and the tensors refer to each other
         return _gradients(x, layer.weight)
 
     return {"gradients": offered(work), **seen}
 
 
 class _Moved(torch.autograd.Function):
-    """Writes its first argument, saves an argument and a result, and has a result without a gradient."""
+    """A function that writes to its first argument, saves two tensors, and has a result without a gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -215,7 +215,7 @@ def _written_as_data(x: torch.Tensor) -> None:
     x.data.fill_(3)
 
 
-#: Ways to write a tensor of three rows and four columns. The last two are no writes for autograd.
+#: Ways to write to a tensor of three rows and four columns. For autograd, the last two are not writes.
 WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
     "fill_": lambda x: x.fill_(3),
     "zero_": lambda x: x.zero_(),
@@ -252,7 +252,7 @@ def writes_after_saving(device: str) -> Results:
     def raises(write: Callable[[torch.Tensor], Any]) -> torch.Tensor:
         leaf = on(device, _VALUES.clone()).requires_grad_()
         saved = leaf * 2
-        loss = (saved * saved).sum()  # saves it
+        loss = (saved * saved).sum()  # autograd saves the argument
         with torch.no_grad():
             write(saved)
         try:
@@ -267,7 +267,7 @@ def writes_after_saving(device: str) -> Results:
 
 
 _f = torch.nn.functional
-#: Functions that are not linear: a gradient of one needs a tensor that was saved. Of 3 x 4 elements from -2 to 2.
+#: Nonlinear functions of 3 x 4 elements from -2 to 2. The gradient of each needs a saved tensor.
 NOT_LINEAR: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "exp": torch.exp,
     "sin": torch.sin,

@@ -16,23 +16,24 @@ from conformance.scenarios.model import NotOffered, Results, first_line, scenari
 from conformance.scenarios.new_processes import results_of
 
 PROCESSES = 2
-#: Seconds that a process waits for the other one: longer than any limit of a cell.
+#: Seconds for which a process waits for the other one: longer than the time limit of any cell.
 PATIENCE = 3600
-#: What torch says where a backend has no such call, and where old versions lack numpy, with which they send objects.
+#: Parts of torch's message if a backend does not support a call, or if NumPy is missing, with which old versions send
+#: objects.
 NOT_SUPPORTED = ("not support", "Numpy is not available")
-#: What it says besides where a backend takes no strided tensors.
+#: Part of torch's message if a backend does not support strided tensors.
 NOT_STRIDED = "contiguous"
-#: A collective call of ``torch.distributed``, with what this process gives to it. Returns what the call gave.
+#: A collective call of ``torch.distributed`` with a tensor of this process. Returns the result of the call.
 Collective = Callable[[Any, torch.Tensor], torch.Tensor]
-#: What a process does on its device.
+#: The work of a process, called with its device.
 Work = Callable[[str], Results]
 
 
 def in_a_group(device: str, work: Work, processes: int = PROCESSES) -> Results:
-    """Call a function in new processes that form a process group. Return the results of all.
+    """Call ``work`` in new processes that form a process group. Return the results of all, named by process.
 
-    Each process has a device of its own. Raises NotOffered if there are none, if they have no process group, or if this
-    torch or this machine cannot do the work on CPU, where there is nothing to compare with then.
+    Each process has its own device. Raises NotOffered if there are too few devices, if they have no process group, or
+    if this torch or this machine cannot do the work on CPU: then there is nothing to compare with.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -45,8 +46,8 @@ def in_a_group(device: str, work: Work, processes: int = PROCESSES) -> Results:
 
 
 def _meet(work: Work, device: str, rank: int, folder: str, processes: int) -> Results:
-    """Join the process group of the device's default backend, and do the work there."""
-    from torch import distributed as dist  # takes its time
+    """Join the process group of the device's default backend, do the work there, and return its results."""
+    from torch import distributed as dist  # slow to import
 
     if not dist.is_available():
         raise NotOffered(f"torch {torch.__version__} is built without torch.distributed")
@@ -64,10 +65,10 @@ def _meet(work: Work, device: str, rank: int, folder: str, processes: int) -> Re
 
 
 def leave_group() -> None:
-    """Destroy the process group, once the threads of gloo have let go of its calls.
+    """Destroy the process group, after gloo's threads have freed the tensors of its calls.
 
-    In torch 2.6 gloo's thread frees the tensors of a call just after the call has returned, and needs the GIL for it.
-    Destroying the group waits for that thread with the GIL held, and then never returns. In 2.8 it returns.
+    In torch 2.6 a thread of gloo frees the tensors of a call just after the call has returned, and needs the GIL for
+    that. Destroying the group holds the GIL while it waits for that thread, and never returns. In 2.8 it returns.
     """
     from torch import distributed as dist
 
@@ -76,7 +77,7 @@ def leave_group() -> None:
 
 
 def _place(device: str, rank: int, processes: int) -> str:
-    """Make the process' own device the current one, and return its name."""
+    """Make this process's own device current, and return its name. Raises NotOffered if there are too few devices."""
     kind = torch.device(device).type
     if kind == "cpu":
         return device
@@ -101,14 +102,14 @@ def barriers_of_two_processes(device: str) -> Results:
 
 
 def _barriers(folder: str, _: str) -> Results:
-    """Go through four barriers. Return for each whether what its late process did before it has been done."""
+    """Pass four barriers, one process late at each. Return for each whether the late process's work was done before."""
     from torch import distributed as dist
 
     waited = []
     for turn in range(2 * PROCESSES):
         done = Path(folder) / f"done_{turn}"
         if turn % PROCESSES == dist.get_rank():
-            time.sleep(0.4)  # longer than a call takes that does not wait
+            time.sleep(0.4)  # longer than a call that does not wait
             done.touch()
         try:
             dist.barrier()
@@ -127,7 +128,7 @@ def _collectives(device: str) -> Results:
 
 
 def called(name: str, call: Callable[[torch.Tensor], torch.Tensor], device: str) -> torch.Tensor | NotOffered:
-    """Return what a call gives for values of this process, or that the device's process group does not offer it."""
+    """Return the result of a call for this process's values, or NotOffered if the process group does not support it."""
     from torch import distributed as dist
 
     try:
@@ -140,7 +141,7 @@ def called(name: str, call: Callable[[torch.Tensor], torch.Tensor], device: str)
 
 
 def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:
-    y = x * 2  # submitted just before
+    y = x * 2  # submitted just before the call
     dist.all_reduce(y)
     return y + 1
 
@@ -159,13 +160,13 @@ def _reduced_integers(dist: Any, x: torch.Tensor) -> torch.Tensor:
 
 def _reduced_later(dist: Any, x: torch.Tensor) -> torch.Tensor:
     work = dist.all_reduce(x, async_op=True)
-    other = torch.ones_like(x) * 3  # in the meantime
+    other = torch.ones_like(x) * 3  # while the call is in flight
     work.wait()
     return x + other
 
 
 def _waited_for_again(start: Callable[[Any, torch.Tensor], tuple[torch.Tensor, Any]]) -> Collective:
-    """Return a call whose result is written after it was waited for, and which then is waited for once more."""
+    """Return a call that waits for its result, writes to the result, and then waits again."""
 
     def call(dist: Any, x: torch.Tensor) -> torch.Tensor:
         result, work = start(dist, x)
@@ -178,7 +179,7 @@ def _waited_for_again(start: Callable[[Any, torch.Tensor], tuple[torch.Tensor, A
 
 
 def _two_in_flight(start: Callable[[Any, torch.Tensor], tuple[torch.Tensor, Any]]) -> Collective:
-    """Return a call behind which the same one starts with other values, before either is waited for."""
+    """Return a call that starts a collective twice, with different values, before it waits for either."""
 
     def call(dist: Any, x: torch.Tensor) -> torch.Tensor:
         started = [start(dist, x + more) for more in (0, 100)]
@@ -209,7 +210,7 @@ def _exchanging(dist: Any, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
 
 def _reduced_to_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
     dist.reduce(x, dst=1)
-    return x if dist.get_rank() == 1 else torch.zeros(1)  # what the others have is not defined
+    return x if dist.get_rank() == 1 else torch.zeros(1)  # the others' tensors are not defined
 
 
 def _broadcast(dist: Any, x: torch.Tensor) -> torch.Tensor:
@@ -243,9 +244,9 @@ def _scattered(dist: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def _strided(x: torch.Tensor) -> torch.Tensor:
-    """Return zeros for as many elements, in every second element of a storage.
+    """Return as many zeros as ``x`` has elements, in every second element of a storage.
 
-    They are dense on CPU: gloo takes strided tensors for dense ones.
+    They are dense on CPU: gloo treats strided tensors as dense ones.
     """
     return torch.zeros_like(x) if x.device.type == "cpu" else x.new_zeros(2 * x.numel())[::2]
 

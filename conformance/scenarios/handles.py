@@ -1,4 +1,4 @@
-"""Tensors as handles: their values as Python numbers, their data exchanged, and two of them swapped."""
+"""Tensors as handles: their values as Python numbers, tensors whose data is replaced, and swapped tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
 
 
 def _samples() -> dict[torch.dtype, torch.Tensor]:
-    """Return on CPU, for each dtype, values at the ends of its range and between."""
+    """Return CPU tensors with values at the ends of each dtype's range and between, by dtype."""
     samples = {torch.bool: torch.tensor([False, True, True])}
     for dtype in FLOATS:
         info = torch.finfo(dtype)
@@ -38,7 +38,7 @@ def _samples() -> dict[torch.dtype, torch.Tensor]:
 
 
 def _number(value: Any) -> list[int]:
-    """Return the bits of a Python number, and which type it has."""
+    """Return the type and the bits of a Python number, as integers."""
     if isinstance(value, complex):
         return [3, *_number(value.real), *_number(value.imag)]
     if isinstance(value, float):
@@ -66,7 +66,7 @@ def items(device: str) -> Results:
     return results
 
 
-# What a program writes to get Python numbers.
+# Ways to get Python numbers from a tensor.
 _FORMS: dict[str, Callable[[str, torch.Tensor], list[Any]]] = {
     "whole": lambda device, values: [on(device, one.clone()).item() for one in values],
     "view": lambda device, values: [one.item() for one in on(device, values)],
@@ -93,7 +93,7 @@ def items_of_lazy_views(device: str) -> Results:
     }
 
 
-#: What a program writes to read a number.
+#: Ways to read the number of a tensor without dimensions.
 _READS: dict[str, Callable[[torch.Tensor], float]] = {
     "item": lambda x: float(x.item()),
     "list": lambda x: float(x.tolist()),
@@ -103,11 +103,11 @@ _READS: dict[str, Callable[[torch.Tensor], float]] = {
 
 
 def _over(x: torch.Tensor) -> torch.Tensor:
-    """Return another tensor over the storage of a number, which shares nothing else with it."""
+    """Return another tensor over the storage of a tensor without dimensions, which shares nothing else with it."""
     return torch.empty(0, dtype=x.dtype, device=x.device).set_(x.untyped_storage(), x.storage_offset(), (), ())
 
 
-#: Ways to write 5 to a tensor of a number.
+#: Ways to write 5 to a tensor without dimensions.
 _WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "fill_": lambda x: x.fill_(5),
     "copy_": lambda x: x.copy_(torch.tensor(5.0)),
@@ -126,7 +126,7 @@ _WRITES: dict[str, Callable[[torch.Tensor], object]] = {
 
 
 def _stepped(x: torch.Tensor, gradient: float) -> None:
-    """Subtract a gradient by an optimizer that takes a list of tensors in one call."""
+    """Subtract a gradient by an optimizer that updates a list of tensors in one call."""
     x.grad = torch.full_like(x, gradient)
     torch.optim.SGD([x], lr=1.0, foreach=True).step()
 
@@ -190,7 +190,7 @@ def tensors_swapped(device: str) -> Results:
 
 
 def _module_converted(device: str) -> Results:
-    """Return the weights of a module that is converted by swapping, and whether its parameters are the same objects."""
+    """Return the weights of a module converted by swapping, and whether its parameters are the same objects."""
     module = torch.nn.Linear(3, 2)
     with torch.no_grad():
         for number, parameter in enumerate(module.parameters()):

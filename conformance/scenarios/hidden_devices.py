@@ -1,6 +1,6 @@
-"""A process whose devices are hidden from it, which is as good as a machine without them.
+"""A process whose devices are hidden, which stands for a machine without devices.
 
-A build of torch with a backend is installed where there is no device, too: on build machines, on laptops.
+A build of torch with a backend is also installed where there is no device: on build machines, on laptops.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.scenarios.model import HIDDEN_BY, Broken, NotOffered, Results, 
 from conformance.scenarios.new_processes import loaded_by
 from conformance.torch_versions import accelerator_of
 
-#: What a program on CPU does, as it does without the module.
+#: Expressions on CPU, whose values must be those without the module.
 ON_CPU = {
     **FACTS,
     "reseeded": "(torch.manual_seed(5), torch.rand(3).tolist())[1]",
@@ -25,14 +25,14 @@ ON_CPU = {
     "is_pinned": "x.is_pinned()",
     "loaded_on_cpu": "seen([torch.load(saved(x), map_location='cpu')])",
 }
-#: What the module and torch say of devices, and what they have to say.
+#: Expressions about devices, and the values that they must have.
 ANSWERS = {
     "is_available": ("imported.is_available()", "False"),
     "device_count": ("imported.device_count()", "0"),
     "accelerator": ("torch.accelerator.is_available(), torch.accelerator.device_count()", "(False, 0)"),
     "file_of_the_device": ("torch.load({file!r}, map_location='cpu').tolist()", "[0, 1, 2]"),
 }
-#: What needs a device, and raises an error.
+#: Expressions that need a device, and must raise an error.
 REFUSED = {
     "tensor": "torch.ones(1, device={kind!r})",
     "first_device": "torch.zeros(2, device='{kind}:0')",
@@ -42,7 +42,7 @@ REFUSED = {
     "loaded_there": "torch.load(saved(x), map_location={kind!r})",
     "file_of_the_device_as_it_is": "torch.load({file!r})",
 }
-#: What has a result or raises an error. The process goes on.
+#: Expressions that may raise an error or not. The process must survive them.
 SURVIVED = {
     "stream": "torch.Stream({kind!r}).query()",
     "event": "torch.Event({kind!r}).record()",
@@ -63,7 +63,7 @@ SURVIVED = {
 }
 
 
-#: What a program on CPU does after all that.
+#: Expressions on CPU, evaluated after all others.
 AFTERWARDS = {"gradient_afterwards": "gradient()", "workers_afterwards": "batches(num_workers=1)"}
 
 
@@ -84,7 +84,7 @@ def programs_without_a_device(device: str) -> Results:
 
 
 def facts_without_a_device(module: str, kind: str, file: str, variables: Mapping[str, str]) -> Results:
-    """Return whether each fact is what it has to be in a process with the variables."""
+    """Return for each fact whether it is right in a process with these variables in its environment."""
     answers = {name: code.format(file=file) for name, (code, _) in ANSWERS.items()}
     refused = {name: f"refused(lambda: {code.format(kind=kind, file=file)})" for name, code in REFUSED.items()}
     survived = {f"survived_{name}": code.format(kind=kind) for name, code in SURVIVED.items()}
@@ -105,7 +105,7 @@ def facts_without_a_device(module: str, kind: str, file: str, variables: Mapping
 
 
 def _lacking(kind: str) -> Results:
-    """Return what is not asked, as the device does not offer it where it is there."""
+    """Return NotOffered for each fact about a function that is missing even where the device exists."""
     module = torch.get_device_module(torch.device(kind))
     names = [name for name in ("is_available", "device_count") if not callable(getattr(module, name, None))]
     found: Results = {name: NotOffered(f"{module.__name__}.{name}") for name in names}

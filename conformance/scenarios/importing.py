@@ -1,4 +1,4 @@
-"""What importing the module of a device changes of Python, and of what torch does on CPU."""
+"""Effects of importing a device's module on Python, and on torch's work on CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.scenarios import patience
 from conformance.scenarios.model import Broken, NotOffered, Results, scenario
 from conformance.scenarios.new_processes import loaded_by
 
-SECONDS = 120.0  # that a process may take, most of which go to importing torch
+SECONDS = 120.0  # limit for a process, which spends most of it importing torch
 
 _ASK = """
 import copy, gc, importlib, io, json, locale, logging, os, pathlib, pickle, pickletools, random, signal, sys, warnings
@@ -105,7 +105,7 @@ for name, code in json.loads(facts).items():
 pathlib.Path(file).write_text(json.dumps(found))
 """
 
-#: What is asked of a process, as expressions of Python. The draws come first: others may draw.
+#: Facts about a process, as Python expressions. The draws come first, since other facts may draw.
 FACTS = {
     "random": "random.getstate() == random_before",
     "seed": "torch.initial_seed()",
@@ -173,10 +173,10 @@ def _alike(module: str, name: str, found: str, wanted: str) -> torch.Tensor | Br
 
 
 def facts_of(module: str, facts: dict[str, str] = FACTS, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the values of facts, or their errors, in a new process that imports a module, and what it prints.
+    """Import a module in a new process. Return the values or errors of the facts there, and the output of the process.
 
-    The process has the given variables besides those of this one. Raises NotOffered if it cannot import the module, and
-    AssertionError if it dies or does not end.
+    The process has the environment of this one, updated with ``variables``. Raises NotOffered if it cannot import the
+    module, and AssertionError if it dies or does not end.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "facts"
@@ -198,6 +198,6 @@ def facts_of(module: str, facts: dict[str, str] = FACTS, variables: Mapping[str,
 
 
 def _last_asked(file: Path) -> str:
-    """Return which fact a process was asked for last, "" if it was asked for none."""
+    """Return words that name the fact which a process evaluated last, "" if it evaluated none."""
     asked = Path(f"{file}.at")
     return f", asked for {asked.read_text(encoding='utf-8')}" if asked.exists() else ""

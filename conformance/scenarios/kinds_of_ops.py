@@ -1,4 +1,4 @@
-"""Calls of ops of many kinds, and whether one that others accompany gives what it gives alone."""
+"""Calls of many kinds of ops, whose results among other calls must be those of the call alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 
 from conformance.scenarios.model import Broken, NotOffered, first_line, tensors_of
 
-COLUMNS = 512  # of the operands, of which the largest kernels split one row
-CLOSE = 1 / 64  # of the largest element: a device need not add in the same order again, and another operand is far off
+COLUMNS = 512  # columns of the operands; the largest kernels split one row
+CLOSE = 1 / 64  # of the largest element: sums may use another order, and results of other operands are far off
 
-#: Calls of two matrices of floats x and y, whose rows are a multiple of 16 and whose columns are one of 64.
+#: Calls of two matrices of floats x and y. Their rows are a multiple of 16, and their columns a multiple of 64.
 CALLS = {
     "exp": "torch.exp(x)", "tanh": "torch.tanh(x)", "sin": "torch.sin(x)", "sigmoid": "torch.sigmoid(x)",
     "sqrt": "x.abs().sqrt()", "neg": "torch.neg(x)", "floor": "torch.floor(x)", "erf": "torch.erf(x)",
@@ -46,30 +46,30 @@ CALLS = {
 
 
 def operands(device: str, number: int, rows: int, columns: int = COLUMNS) -> dict[str, torch.Tensor]:
-    """Return x and y on the device. Those of two numbers have no results in common."""
+    """Return x and y on the device. The operands of two different ``number`` values have no results in common."""
     drawn = torch.Generator().manual_seed(number)
     x, y = (torch.randn((rows, columns), generator=drawn) + number / 2 for _ in range(2))
     return {"x": x.to(device), "y": y.to(device)}
 
 
 def alone(name: str, given: dict[str, torch.Tensor]) -> list[torch.Tensor] | NotOffered:
-    """Return the results of a call on the host, or that it is not offered alone, which other cells judge."""
+    """Return the results of a call on the host. If the call fails alone, return NotOffered: other cells judge that."""
     found = _caught(lambda: on_host(called(name, given)))
     return NotOffered(f"{name} alone: {first_line(found)}") if isinstance(found, Exception) else found
 
 
 def called(name: str, given: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    """Return the results of a call on the device. Raises what the call raises."""
-    return tensors_of(eval(CALLS[name], {"torch": torch, **given}))  # a constant of this module
+    """Return the results of a call on the device. Raises any error of the call."""
+    return tensors_of(eval(CALLS[name], {"torch": torch, **given}))  # evaluates a constant of this module
 
 
 def on_host(results: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return results on the host. Raises what the copies raise."""
+    """Return copies of results on the host. Raises any error of the copies."""
     return [one.detach().to("cpu", copy=True) for one in results]
 
 
 def tried(name: str, given: dict[str, torch.Tensor]) -> list[torch.Tensor] | Exception:
-    """Return the results of a call on the device, or what it raised."""
+    """Return the results of a call on the device, or its error."""
     return _caught(called, name, given)
 
 
@@ -83,7 +83,10 @@ def _caught(call: Callable[..., list[torch.Tensor]], *arguments: object) -> list
 def compared(
     name: str, around: str, found: list[torch.Tensor] | Exception, wanted: list[torch.Tensor]
 ) -> torch.Tensor | Broken:
-    """Return that the results of a call are those of the call alone, or the call, below a comment on what is around."""
+    """Return true if the results of a call are those of the call alone, else Broken.
+
+    The lines of Broken are ``around``, which says how the call was made, as a comment, and the call.
+    """
     fetched = _caught(on_host, found) if isinstance(found, list) else found
     if isinstance(fetched, list) and are_alike(fetched, wanted):
         return torch.tensor(True)
@@ -92,7 +95,7 @@ def compared(
 
 
 def are_alike(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> bool:
-    """Whether results on the host are those of a call alone: floats nearly, others in each element."""
+    """Return whether results on the host are those of a call alone: floats nearly, others in each element."""
     return len(found) == len(wanted) and all(map(_is_alike, found, wanted))
 
 

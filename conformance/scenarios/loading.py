@@ -1,4 +1,4 @@
-"""Data on its way to a device: pinned memory, copies that do not block, and ``torch.utils.data.DataLoader``."""
+"""Transfers of data to a device: pinned memory, copies that do not block, and ``torch.utils.data.DataLoader``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.scenarios.busy_streams import pinned
 from conformance.scenarios.model import Results, on, scenario
 from conformance.scenarios.new_processes import results_of
 
-#: Bytes beside which an allocator may take another way.
+#: Sizes in bytes just below and above those at which an allocator may change its strategy.
 SIZES = tuple(edge + more for edge in (4 << 10, 64 << 10, 1 << 20, 4 << 20) for more in (-64, 64))
 
 
@@ -60,7 +60,7 @@ def what_is_pinned(device: str) -> Results:
     }
 
     def is_pinned(made: Callable[[], torch.Tensor]) -> bool:
-        accelerator(device)  # torch pins memory for its accelerator alone
+        accelerator(device)  # torch pins memory for its accelerator only
         return bool(made().is_pinned())
 
     refused: dict[str, Callable[[], torch.Tensor]] = {
@@ -92,7 +92,7 @@ def pinned_before_the_first_use(device: str) -> Results:
 
 
 def _pinned_first(device: str) -> Results:
-    """Pin memory as the first thing that this new process does."""
+    """Pin memory in this new process before anything else."""
     made, empty = pinned(device, torch.arange(100.0)), torch.zeros(5, pin_memory=device != "cpu")
     both = {"made": made, "allocated": empty}
     return {

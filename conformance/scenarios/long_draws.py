@@ -1,7 +1,7 @@
-"""Long draws: properties that hold whatever the numbers are.
+"""Properties of long draws that hold for any numbers.
 
-Cells compare the distribution of an element's draws with CPU's. A row that repeats the row before it has the right
-distribution, and so has a call that draws what the call before it drew, shifted by some numbers.
+Cells compare the distribution of an element's draws with CPU's. They do not find a row that repeats the row before it,
+or a call that repeats the draws of the call before it, shifted by some numbers: the distribution is right.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ import torch
 from conformance.scenarios.generators import DEFAULT_SAMPLERS, SAMPLERS, generator_of
 from conformance.scenarios.model import NotOffered, Results, holds, name_of, offered, on, scenario
 
-#: Numbers drawn by calls of one sampler, one after the other: within a block of a generator, and more than many grids.
+#: Numbers drawn by successive calls of one sampler: fewer than a generator's block has, and more than many grids have.
 CALLS = (1, 3, 1000, 2, 4097, 128, 70_001, 5)
-#: A number of rows and of columns that no block of a power of two divides, and their transpose.
+#: Numbers of rows and of columns that no block of a power of two divides, and one matrix transposed.
 MATRICES = ((7, 1003), (301, 67), (67, 301))
-#: So many draws in a row are the same again by a negligible chance, powers of two; those of a few values by name.
+#: Lengths of runs of draws, powers of two: the chance that a run repeats is negligible. Samplers and dtypes of few
+#: values need longer runs, by name.
 RUN = 8
 LONGER_RUNS = {"bernoulli": 128, "bernoulli_": 128, "dropout": 128, "poisson": 32, "geometric_": 32, "random_uint8": 32,
                "uniform_float16": 16, "multinomial": 16, "float16": 16}  # fmt: skip
-#: Threads that draw at the same time, how often each does, and how many numbers: more than any run has.
+#: Threads that draw at the same time, calls of each thread, and numbers of each call: more than any run has.
 THREADS, CALLS_OF_A_THREAD, LEAST = 4, 40, 260
-#: Samplers with and without a generator of their own.
+#: Samplers that draw from a generator of their own or from the default one.
 SHARED = ("rand", "randint", "bernoulli", "multinomial")
-#: So many draws that almost every call passes a bound which one draw in 16,384 passes.
+#: A number of draws: almost every call has a draw beyond a bound that one draw in 16,384 exceeds.
 DRAWS = 1 << 18
 FILLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "uniform": lambda out: out.uniform_(),
@@ -95,10 +96,10 @@ def threads_draw_apart(device: str) -> Results:
 
 
 def _has_repeats(draws: torch.Tensor, run: int) -> bool:
-    """Whether as many draws in a row as a run has come a second time. ``draws``: on CPU, of one dimension."""
+    """Return whether ``run`` draws in a row occur twice. ``run``: a power of two. ``draws``: [n], on CPU."""
     hashes = draws.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[draws.element_size()]).long()
     length = 1
-    while length < run:  # of twice as many draws
+    while length < run:  # each pass hashes twice as many draws
         later = hashes[length:] ^ hashes[length:] >> 29
         hashes = hashes[:-length] * 6364136223846793005 + later * 2862933555777941757
         length *= 2
@@ -118,7 +119,7 @@ def draws_stay_in_their_range(device: str) -> Results:
 
 @cache
 def _holds_on_cpu(name: str, dtype: torch.dtype) -> bool:
-    """Whether CPU keeps to the range: not each op does so in each dtype."""
+    """Return whether CPU's draws keep to the range: not each op does so in each dtype."""
     try:
         return bool(_holds(name, "cpu", dtype))
     except (NotImplementedError, RuntimeError):

@@ -1,6 +1,6 @@
-"""Each way to get memory of a device: where it lies, and on which device it counts.
+"""Ways to get memory of a device: the device that each uses, and the device on which the memory counts.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def _moved_module(x: torch.Tensor) -> torch.Tensor:
     return module.to(x.device).weight
 
 
-#: Ways to get new memory of a device for SIZE bytes, from a tensor of so many bytes there. No gradients are among them:
-#: a thread of torch frees what it computed with when ``backward`` has returned.
+#: Ways to get new memory of a device for SIZE bytes, from a tensor of as many bytes there. Gradients are left out: a
+#: thread of torch frees their tensors only after ``backward`` has returned.
 WAYS: dict[str, Way] = {
     "empty": lambda x: torch.empty(SIZE, dtype=x.dtype, device=x.device),
     "empty_strided": lambda x: torch.empty_strided((1 << 10, 1 << 10), (1, 1 << 10), dtype=x.dtype, device=x.device),
@@ -96,7 +96,7 @@ def memory_of_each_way(device: str) -> Results:
     })  # fmt: skip
 
 
-#: Copies to a device from another one, of a tensor of 2 x SIZE bytes there.
+#: Copies of a tensor of 2 x SIZE bytes from one device to another.
 COPIES: dict[str, Callable[[torch.Tensor, torch.device], torch.Tensor]] = {
     "dense": lambda x, to: x.to(to),
     "strided": lambda x, to: x[::2].to(to),

@@ -1,4 +1,4 @@
-"""Masks: ``masked_fill_`` in three lines, a decoder's attention mask, and bools stored as other bytes than 1."""
+"""Masks: ``masked_fill_`` in three lines, a decoder's attention mask, and bools stored as bytes other than 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from conformance.scenarios.model import Results, scenario
 
 BATCH, LENGTH = 2, 10
-# Two rows of several, one of none: true as a byte with its lowest bit set, and without.
+# Two rows with several true elements, one with none. Some true bytes have the lowest bit set, others do not.
 BYTES = [[0, 2, 0, 0, 255, 0, 0, 128], [0] * 8, [2, 0, 4, 0, 8, 0, 16, 0]]
 
 
@@ -27,7 +27,7 @@ def attention_mask(device: str) -> Results:
     allowed = torch.tril(torch.ones(LENGTH, LENGTH, dtype=torch.bool, device=device))
     causal = torch.full((BATCH, 1, LENGTH, LENGTH), float("-inf"), device=device)
     causal = causal.masked_fill_(allowed.unsqueeze(0).unsqueeze(0), 0.0)
-    # Like the code of models: a copy of an expanded tensor, then an op on a mask of many dimensions.
+    # As in models: a copy of an expanded tensor, then an op on a mask of many dimensions.
     padded = 1.0 - padding[:, None, None, :].expand(BATCH, 1, LENGTH, LENGTH).to(torch.float32)
     joined = causal.masked_fill(padded.to(torch.bool), torch.finfo(torch.float32).min)
     scores = torch.linspace(-2, 2, BATCH * LENGTH * LENGTH, device=device).view(BATCH, LENGTH, LENGTH)

@@ -1,6 +1,6 @@
-"""Allocations that need memory which was freed, on a device that has little. CPU has none of it: all holds there.
+"""Allocations that need freed memory, on a device with little memory. On CPU each property holds.
 
-Tried where not much memory is free: other programs may need what a large device has.
+They run only if little memory is free: other programs may need the memory of a large device.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from conformance.scenarios.asking import another, held, module_of, named
 from conformance.scenarios.busy_streams import CALLS, SIZE, busy_stream
 from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
 
-FEW_BYTES = 1 << 30  # of free memory
-PARTS = 16  # of the free memory
-FREED = 12  # of the parts
-#: Of the parts: more than is left beside those freed, and little enough for a memory of one piece with something in its
-#: middle.
+FEW_BYTES = 1 << 30  # bytes of free memory, at most
+PARTS = 16  # parts of the free memory
+FREED = 12  # parts that tensors take
+#: Parts that an allocation needs: more than the tensors leave, and few enough to fit into contiguous memory that has
+#: something in its middle.
 NEEDED = 5
 
 
@@ -66,7 +66,7 @@ def devices_have_memory_of_their_own(device: str) -> Results:
 
 
 def _free(device: str) -> int:
-    """Return how many bytes of memory a device has free. Raises NotOffered if these are many."""
+    """Return the free memory of a device in bytes. Raises NotOffered if there is more than ``FEW_BYTES``."""
     named(module_of(device), "empty_cache")()
     free = int(named(module_of(device), "mem_get_info")(*unless_first(device))[0])  # type: ignore[index]
     if free > FEW_BYTES:
@@ -75,13 +75,13 @@ def _free(device: str) -> int:
 
 
 def _parts_of_free(device: str) -> list[torch.Tensor]:
-    """Return tensors that take most of a device's free memory. Raises NotOffered if there is much of it."""
+    """Return tensors that take most of a device's free memory. Raises NotOffered as :func:`_free` does."""
     size = _free(device) // PARTS
     return [torch.empty(size, dtype=torch.uint8, device=device) for _ in range(FREED)]
 
 
 def _is_served(device: str, size: int) -> bool:
-    """Whether the device has so many bytes for a tensor."""
+    """Return whether the device has memory for a tensor of ``size`` bytes."""
     try:
         torch.empty(size, dtype=torch.uint8, device=device)
     except torch.OutOfMemoryError:

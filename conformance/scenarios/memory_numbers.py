@@ -1,6 +1,6 @@
 """The numbers of ``memory_stats``, under the keys that torch documents for all accelerators.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import torch
 from conformance.scenarios.asking import Property, accelerator, another, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
 
-BYTES = 1 << 16  # of a tensor
-TENSORS = 70  # more than a segment of 4 MiB has room for
+BYTES = 1 << 16  # bytes of a tensor
+TENSORS = 70  # more tensors than fit into a segment of 4 MiB
 LARGE = 64 << 20  # bytes of a tensor that has memory of its own
-#: What is counted, and whether in bytes.
+#: The counted quantities, and whether each is in bytes.
 COUNTED = {
     "allocation": False, "active": False, "segment": False,
     "allocated_bytes": True, "active_bytes": True, "requested_bytes": True, "reserved_bytes": True,
 }  # fmt: skip
-#: What is there as long as a tensor, and is not kept for later.
+#: Quantities that live as long as a tensor and are not cached.
 OF_TENSORS = ("allocation", "allocated_bytes", "requested_bytes")
-#: The functions that give one of the numbers.
+#: The functions that return one of the numbers.
 FUNCTIONS = {
     "memory_allocated": "allocated_bytes.all.current", "max_memory_allocated": "allocated_bytes.all.peak",
     "memory_reserved": "reserved_bytes.all.current", "max_memory_reserved": "reserved_bytes.all.peak",
@@ -33,25 +33,28 @@ FUNCTIONS = {
 
 
 class Numbers:
-    """The numbers of a device, as ``torch.accelerator`` or the device's module gives them. Raises NotOffered."""
+    """The memory numbers of a device, from ``torch.accelerator`` or the device's module. Methods raise NotOffered."""
 
     def __init__(self, device: str, module: Any) -> None:
         self.device, self.module = device, module
         self._index = torch.device(device).index or 0
 
     def ask(self, function: str) -> Any:
-        """Call a function of the module for the device."""
+        """Return the result of a function of the module for the device."""
         return named(self.module, function)(self._index)
 
     def __call__(self, key: str) -> int:
-        """Return a number as it is now."""
+        """Return the current number under a key of ``memory_stats``."""
         found = self.ask("memory_stats").get(key)
         if not isinstance(found, int):
             raise NotOffered(f"{self.module.__name__}.memory_stats()[{key!r}]")
         return found
 
     def of(self, counted: str, *metrics: str) -> list[int]:
-        """Return metrics of what is counted. A backend that counts nothing has 0, also with a tensor."""
+        """Return metrics of a counted quantity. Raises NotOffered if the backend does not count it.
+
+        A backend that does not count it reports 0, even while a tensor lives.
+        """
         kept = torch.empty(BYTES, dtype=torch.uint8, device=self.device)
         if not self(f"{counted}.all.current"):
             raise NotOffered(f"{self.module.__name__}.memory_stats() that counts {counted}")
@@ -59,30 +62,33 @@ class Numbers:
         return [self(f"{counted}.all.{metric}") for metric in metrics]
 
     def begin(self) -> None:
-        """Give back what is kept for later, and start the peaks again, as far as the module offers it."""
+        """Empty the cache and reset the peaks, as far as the module offers it."""
         with suppress(NotOffered, NotImplementedError):
             named(self.module, "empty_cache")()
         with suppress(NotOffered, NotImplementedError):
             self.ask("reset_peak_memory_stats")
 
     def elsewhere(self) -> torch.Tensor | None:
-        """Return a large tensor on another device of the kind, which counts there alone. None if there is no other."""
+        """Return a large tensor on another device of the kind, which must count there alone. None if there is none."""
         with suppress(NotOffered):
             return torch.empty(LARGE, dtype=torch.uint8, device=another(self.device))
         return None
 
     def reset_elsewhere(self, function: str) -> None:
-        """Reset numbers of another device of the kind, which are its own, where there is one that offers it."""
+        """Reset the numbers of another device of the kind, if there is one and the module offers it.
+
+        The numbers of this device must not change.
+        """
         with suppress(NotOffered, NotImplementedError):
             named(self.module, function)(torch.device(another(self.device)).index)
 
     def tensors(self) -> list[torch.Tensor]:
-        """Make new tensors."""
+        """Return new tensors."""
         return [torch.empty(BYTES, dtype=torch.uint8, device=self.device) for _ in range(TENSORS)]
 
 
 def _while_they_live(counted: str, numbers: Numbers) -> bool:
-    """Tensors are counted while they live."""
+    """Return whether tensors are counted while they live."""
     (before,) = numbers.of(counted, "current")
     tensors = numbers.tensors()
     (between,) = numbers.of(counted, "current")
@@ -92,7 +98,10 @@ def _while_they_live(counted: str, numbers: Numbers) -> bool:
 
 
 def _adds_up(counted: str, numbers: Numbers) -> bool:
-    """What was allocated and not freed in between is what is held more, at most the peak. Neither sum ever falls."""
+    """Return whether the growth of the current number is what was allocated minus what was freed.
+
+    The current number is at most the peak, and neither sum ever falls.
+    """
     numbers.begin()
     metrics = ("current", "allocated", "freed")
     before = numbers.of(counted, *metrics)
@@ -109,7 +118,7 @@ def _adds_up(counted: str, numbers: Numbers) -> bool:
 
 
 def _starts_sums_again(counted: str, numbers: Numbers) -> bool:
-    """Sums begin again at 0 where they are reset. What is held stays."""
+    """Return whether a reset sets the sums to 0 and keeps the current number."""
     tensors = numbers.tensors()
     (before,) = numbers.of(counted, "current")
     numbers.ask("reset_accumulated_memory_stats")
@@ -118,7 +127,7 @@ def _starts_sums_again(counted: str, numbers: Numbers) -> bool:
 
 
 def _peaks(counted: str, numbers: Numbers) -> bool:
-    """The peak is what was held at once since it was reset, on this device."""
+    """Return whether the peak is the most that was in use at once on this device since the last reset."""
     there = numbers.elsewhere()
     tensors = numbers.tensors()
     numbers.ask("reset_peak_memory_stats")
@@ -136,7 +145,7 @@ def _peaks(counted: str, numbers: Numbers) -> bool:
 
 
 def _gives_back(numbers: Numbers) -> bool:
-    """Memory that is kept for later is given back where that is asked for."""
+    """Return whether ``empty_cache`` gives back the cached memory."""
 
     def emptied() -> int:
         numbers.ask("synchronize")
@@ -153,14 +162,14 @@ def _gives_back(numbers: Numbers) -> bool:
 
 
 def _of_function(name: str, numbers: Numbers) -> bool:
-    """The number is the one that the function gives."""
+    """Return whether a function and ``memory_stats`` give the same number."""
     kept = numbers.tensors()
     counted, _, metric = FUNCTIONS[name].split(".")
     return numbers.of(counted, metric) == [numbers.ask(name)] and len(kept) == TENSORS
 
 
 def _failures(numbers: Numbers) -> bool:
-    """An allocation for which there is not enough memory is counted once, and not as an allocation or a peak."""
+    """Return whether a failed allocation counts once as out of memory, and not as an allocation or a peak."""
     keys = (
         "num_ooms", "allocation.all.current", "allocation.all.allocated", "allocated_bytes.all.allocated",
         "allocated_bytes.all.peak", "reserved_bytes.all.peak",

@@ -1,7 +1,7 @@
-"""Ops on millions of elements and rows: more than float32 counts, and more than a grid of blocks may have.
+"""Ops on millions of elements and rows: more than float32 can count, and more than a grid of blocks may have.
 
-The cells have at most 65,537 rows. Counts and indices that a kernel keeps in float32 go wrong behind the 16,777,216th
-element, and the rows of some kernels behind the 4,194,304th.
+The cells have at most 65,537 rows. Counts and indices that a kernel keeps in float32 go wrong after the 16,777,216th
+element, and the rows of some kernels after the 4,194,304th.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 
 from conformance.scenarios.model import Results, on, scenario
 
-#: More elements than float32 has whole numbers in a row.
+#: More elements than float32 has consecutive integers.
 ELEMENTS = 2**24 + 5
 #: More rows than 65,535 blocks of 64 rows.
 ROWS = 2**22 + 7

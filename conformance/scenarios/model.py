@@ -12,29 +12,29 @@ import torch
 
 
 class NotOffered(Exception):
-    """What a backend, or this torch, does not offer. The message names it. A scenario without it is not a failure."""
+    """An error that names what a backend, or this torch, does not offer. It is not a failure of a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A result that is no tensor: lines of a program, one of which does not do what it has to."""
+    """A result in place of a tensor: lines of a program, one of which goes wrong."""
 
     lines: tuple[str, ...]
-    at: int  # the index of the line, -1 if it is not known
-    error: tuple[str, str] | None  # type and first line of what it raised; None for an assertion that does not hold
+    at: int  # the index of the line that goes wrong, -1 if it is not known
+    error: tuple[str, str] | None  # type and first line of the error; None for an assertion that does not hold
 
     @property
     def kind(self) -> str:
-        """The type of what it raised; "" for an assertion that does not hold."""
+        """The type of the error; "" for an assertion that does not hold."""
         return self.error[0] if self.error else ""
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it is a failure. A device may say of any call that it is not implemented."""
+        """Whether it is a failure. A device may raise NotImplementedError for any call."""
         return self.kind != NotImplementedError.__name__
 
 
-#: The results of a scenario by name. Of a result that is not offered, the reason.
+#: The results of a scenario by name. For a result that is not offered, the reason.
 Results = dict[str, torch.Tensor | NotOffered | Broken]
 Program = Callable[[str], Results]
 
@@ -47,24 +47,24 @@ class Scenario:
     run: Program
     exact: bool = False
     slow: bool = False
-    area: str = ""  # of PyTorch's contract with devices, "" if the program is about no promise of its own
+    area: str = ""  # the area of PyTorch's contract with devices, "" if the program tries no promise of it
     compiles: bool = False  # calls torch.compile, which takes seconds: only the tier with all contexts runs it
-    accelerators: bool = False  # whether the promise is about accelerators alone; CPU's results say what is promised
+    accelerators: bool = False  # the promise is about accelerators alone; CPU's results are the expected ones
 
     @property
     def promise(self) -> str:
-        """What the program tries, in a sentence: the first line of its docstring."""
+        """The promise that the program tries: the first line of its docstring."""
         return (self.run.__doc__ or "").strip().partition("\n")[0]
 
     @property
     def module(self) -> str:
-        """The module of this package that has it."""
+        """The name of the program's module in this package."""
         return self.name.partition(":")[0]
 
 
 SCENARIOS: dict[str, Scenario] = {}
-#: What a backend's adapter says, by the type of its device: the variables of the environment that hide all devices from
-#: a new process. Whoever runs a program enters it.
+#: The environment variables that hide all devices from a new process, from the backend's adapter, by the type of its
+#: device. The caller of a program enters them.
 HIDDEN_BY: dict[str, Mapping[str, str]] = {}
 #: The primitives that the bring-up gate found broken, by the type of the device. Lines that need one are left out.
 BROKEN_PRIMITIVES: dict[str, frozenset[str]] = {}
@@ -73,7 +73,7 @@ BROKEN_PRIMITIVES: dict[str, frozenset[str]] = {}
 def scenario(
     *, exact: bool = False, slow: bool = False, area: str = "", compiles: bool = False, accelerators: bool = False
 ) -> Callable[[Program], Program]:
-    """Register a program ``run(device)`` as the scenario of its function's name."""
+    """Return a decorator that registers a program ``run(device)`` as a scenario with the name of its function."""
 
     def register(run: Program) -> Program:
         name = f"{run.__module__.rpartition('.')[2]}:{run.__name__}"
@@ -86,13 +86,13 @@ def scenario(
 
 
 def unless_first(device: str) -> tuple[int, ...]:
-    """Return the index of a device as an argument, none of the first: not every module's functions take a device."""
+    """Return the index of a device as an argument, none for the first: not every module's functions take a device."""
     index = torch.device(device).index
     return (index,) if index else ()
 
 
 def offered(result: Callable[[], torch.Tensor]) -> torch.Tensor | NotOffered:
-    """Return a result, or that it is not offered: a call raised NotImplementedError or NotOffered."""
+    """Return a result, or NotOffered if the call raises NotOffered or NotImplementedError."""
     try:
         return result()
     except NotOffered as e:
@@ -102,17 +102,17 @@ def offered(result: Callable[[], torch.Tensor]) -> torch.Tensor | NotOffered:
 
 
 def works(device: str, primitive: str) -> bool:
-    """Whether a primitive works on the device, as far as the bring-up gate was asked."""
+    """Return whether a primitive works on the device, as far as the bring-up gate was asked."""
     return primitive not in BROKEN_PRIMITIVES.get(device.partition(":")[0], ())
 
 
 def broken(primitive: str) -> NotOffered:
-    """Return the result of a line that needs a primitive which the bring-up gate found broken."""
+    """Return NotOffered, the result of a line that needs a primitive which the bring-up gate found broken."""
     return NotOffered(f"{primitive}, which the bring-up gate found broken")
 
 
 def needs(device: str, primitive: str) -> None:
-    """Raise NotOffered if the bring-up gate found a primitive broken that the rest of a line needs."""
+    """Raise NotOffered if the rest of a line needs a primitive that the bring-up gate found broken."""
     if not works(device, primitive):
         raise broken(primitive)
 
@@ -135,7 +135,7 @@ def first_line(e: BaseException) -> str:
 
 
 def reloaded(value: Any, **how: Any) -> Any:
-    """Return a value that was saved and loaded. ``how``: arguments of :func:`torch.load`."""
+    """Return a value after it was saved and loaded. ``how``: arguments of :func:`torch.load`."""
     file = io.BytesIO()
     torch.save(value, file)
     file.seek(0)
@@ -160,10 +160,10 @@ def name_of(dtype: torch.dtype) -> str:
 
 
 def holds(device: str, dtype: torch.dtype) -> bool:
-    """Whether numbers of a dtype can be sent to the device and back."""
+    """Return whether numbers of a dtype can be sent to the device and back."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of complex32
+            warnings.simplefilter("ignore")  # torch warns about complex32
             torch.tensor([0, 1]).to(dtype).to(device).cpu()
     except Exception:  # noqa: BLE001  # whatever a backend raises
         return False
@@ -171,7 +171,7 @@ def holds(device: str, dtype: torch.dtype) -> bool:
 
 
 def laid_out(device: str, *numbers: int) -> torch.Tensor | NotOffered:
-    """Return strides, offsets and sizes of storages, of a device whose tensors have them. A transposed one tells."""
+    """Return strides, offsets and sizes of storages as a tensor; NotOffered if the device's tensors have no strides."""
     if torch.empty((2, 3), device=device).t().stride() == (1, 3):
         return torch.tensor(numbers)
     return NotOffered("tensors with strides")

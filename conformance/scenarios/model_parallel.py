@@ -1,4 +1,4 @@
-"""Models of which a part is on another device, and gradients that reach a tensor from several devices."""
+"""Models with a part on another device, and gradients that reach a tensor from several devices."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from conformance.scenarios.asking import another
 from conformance.scenarios.busy_streams import SIZE, busy_stream, synchronize, with_streams
 from conformance.scenarios.model import Results, offered, scenario
 
-#: What the biases of the two layers are multiplied by in each step. An infinity makes a gradient infinite.
+#: Factors of the biases of the two layers in each step. An infinity makes a gradient infinite.
 FACTORS = ((1.0, 1.0), (1.0, torch.inf), (torch.inf, 1.0), (1.0, 1.0))
 
-#: What a device, another one, and whether their streams are busy give.
+#: Returns a result for a device and another one. The third argument: whether their streams are busy.
 Program = Callable[[str, str, bool], torch.Tensor]
 
 
@@ -37,11 +37,11 @@ def gradients_of_several_devices(device: str) -> Results:
 
 
 def _idle_and_busy(device: str, programs: dict[str, Program]) -> Results:
-    """Return what programs of two devices give, with idle streams and with busy ones."""
+    """Return the results of programs for two devices, with idle streams and with busy ones."""
 
     def result(program: Program, busy: bool, device: str) -> torch.Tensor:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of gradients on another stream than their leaf's
+            warnings.simplefilter("ignore")  # torch warns about gradients on another stream than their leaf's
             return program(device, another(device), busy)
 
     return {
@@ -53,7 +53,7 @@ def _idle_and_busy(device: str, programs: dict[str, Program]) -> Results:
 
 @contextmanager
 def _streams(device: str, second: str, busy: bool) -> Iterator[None]:
-    """Make new streams of both devices current, with some work, if they are to be busy. Wait for them at the end."""
+    """If ``busy``, make new streams of both devices current, with some work. Wait for both devices at the end."""
     if not busy:
         yield
         return
@@ -64,7 +64,7 @@ def _streams(device: str, second: str, busy: bool) -> Iterator[None]:
 
 
 class _Model(nn.Module):
-    """Two layers on two devices. The loss uses both, and the first one twice."""
+    """A model of two layers on two devices. The loss uses both, and the first one twice."""
 
     def __init__(self, device: str, second: str) -> None:
         super().__init__()
@@ -94,7 +94,10 @@ def _input(device: str) -> torch.Tensor:
 
 
 def _clipped_steps(device: str, second: str, busy: bool, *, foreach: bool) -> torch.Tensor:
-    """Return what a model is after steps with clipped gradients, by lists of parameters or by one after the other."""
+    """Return the losses and norms of steps with clipped gradients, and the state of the model after them.
+
+    ``foreach``: whether optimizer and clipping take lists of parameters, or one parameter after the other.
+    """
     model, x, found = _Model(device, second), _input(device), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9, foreach=foreach)
     for _ in FACTORS:
@@ -109,7 +112,10 @@ def _clipped_steps(device: str, second: str, busy: bool, *, foreach: bool) -> to
 
 
 def _scaled_steps(device: str, second: str, busy: bool) -> torch.Tensor:
-    """Return what a model is after steps with scaled gradients, which are infinite on one device, then on the other."""
+    """Return the losses and scales of steps with scaled gradients, and the state of the model after them.
+
+    The gradients are infinite in one step on one device, and in the next step on the other.
+    """
     model, x, found = _Model(device, second), _input(device), []
     scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0, growth_interval=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)

@@ -1,7 +1,7 @@
 """``Stream`` and ``Event`` of a device's module, which are often the author's own classes, in place of torch's.
 
-CPU has none of it. Its results are what is promised: that each property holds. A method that they do not have, or that
-takes other arguments, is not offered.
+CPU has no counterpart. Its results are the expected ones: each property holds. A method that they lack, or that takes
+other arguments, is not offered.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class _Module:
         self.device = device
 
     def make(self, name: str, *given: Any, **how: Any) -> Any:
-        """Call a function of the module. Raises NotOffered if there is none, or if it does not take these arguments."""
+        """Call a function of the module. Raises NotOffered if the module has no such function."""
         return named(module_of(self.device), name)(*given, **how)
 
     def stream(self, **how: Any) -> Any:
-        """Return a new stream, behind what the current one has to do."""
+        """Return a new stream that waits for the work of the current one."""
         found = self.make("Stream", device=self.device, **how)
         found.wait_stream(self.current())
         return found
@@ -54,14 +54,14 @@ def _waiting_there(module: _Module, stream: Any, event: Any) -> None:
         event.wait()
 
 
-#: How an event is recorded on a stream. One that returns an event has made it.
+#: Ways to record an event on a stream. Some return the event that they have recorded.
 RECORDS: dict[str, Callable[[_Module, Any, Any], Any]] = {
     "record": lambda _, stream, event: event.record(stream),
     "record_there": _recorded_there,
     "record_event": lambda _, stream, event: stream.record_event(event),
     "record_new_event": lambda _, stream, __: stream.record_event(),
 }
-#: How a stream waits for an event of another one, or the host for both.
+#: Ways to wait for an event of the first stream, or for that stream: the second stream or the host waits.
 WAITS: dict[str, Callable[[_Module, Any, Any, Any], Any]] = {
     "wait": lambda _, __, stream, event: event.wait(stream),
     "wait_there": lambda module, _, stream, event: _waiting_there(module, stream, event),
@@ -73,7 +73,7 @@ WAITS: dict[str, Callable[[_Module, Any, Any, Any], Any]] = {
 
 
 def _ordered(module: _Module, record: str, wait: str, **how: Any) -> bool:
-    """Return whether a stream that waits reads what another one has written."""
+    """Return whether a stream that waits for another one reads what the other one has written."""
     device = module.device
     x = filled(device, -1.0)
     first, second, event = module.stream(), module.stream(), module.make("Event", **how)
@@ -89,7 +89,7 @@ def _ordered(module: _Module, record: str, wait: str, **how: Any) -> bool:
 
 
 def _not_recorded(module: _Module) -> bool:
-    """Return whether an event that was not recorded is reached, and holds nothing up."""
+    """Return whether an event that was not recorded counts as reached, and does not block."""
     event = module.make("Event")
     event.wait()
     event.synchronize()
@@ -108,7 +108,7 @@ def _timed(module: _Module) -> bool:
 
 
 def _preferred(module: _Module) -> bool:
-    """Return whether a stream that asks for a high priority is a stream of its own, and does its work."""
+    """Return whether a stream that asks for a high priority differs from the current one, and does its work."""
     stream = module.stream(priority=-1)
     with module.block(stream):
         made = filled(module.device, 2.0) + 1
@@ -117,7 +117,7 @@ def _preferred(module: _Module) -> bool:
 
 
 def _current_in_its_block(module: _Module) -> bool:
-    """Return whether the module and ``torch.accelerator`` say in a block with a stream that it is the current one."""
+    """Return whether the module and ``torch.accelerator`` report a stream as current in its block, and only there."""
     stream, before = module.stream(), module.current().stream_id
     with module.block(stream):
         within = {module.current().stream_id, torch.accelerator.current_stream(module.device).stream_id}
@@ -126,7 +126,7 @@ def _current_in_its_block(module: _Module) -> bool:
 
 @contextmanager
 def _offered() -> Iterator[None]:
-    """Raise NotOffered for a method that is not there, for arguments that it does not take, and without streams."""
+    """Raise NotOffered for a missing method, for arguments that a method does not take, and without streams."""
     try:
         yield
     except (TypeError, AttributeError) as e:

@@ -1,4 +1,4 @@
-"""What users do with modules besides calling them: moves, materialization, initialization, parametrizations."""
+"""Operations on modules besides calls: moves, materialization, initialization, parametrizations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _X = torch.arange(24.0).view(3, 8) % 7 - 3
 
 
 class _Block(nn.Module):
-    """Has a buffer of whole numbers, one that is not saved, and a frozen weight."""
+    """A module with a buffer of integers, a buffer that is not saved, and a frozen weight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _Block(nn.Module):
 
 
 def _computed(module: nn.Module, device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Return the result of a module and the gradients of its parameters, on one line."""
+    """Return the result of a module, the gradients of its parameters, and its buffers, in one row."""
     module.zero_grad()
     result = module(on(device, _X).to(dtype))
     (result * on(device, _X.abs()).to(dtype)).sum().backward()
@@ -46,9 +46,9 @@ def _computed(module: nn.Module, device: str, dtype: torch.dtype = torch.float32
 
 
 def _is_whole(module: nn.Module, device: str) -> None:
-    """Raise AssertionError unless all of a moved module is on the device, and what was frozen is so still.
+    """Raise AssertionError unless all of a moved module is on the device, and only frozen weights are frozen.
 
-    Whether a weight that two layers share is shared still, is up to torch: it makes new parameters for some devices.
+    Whether two layers still share a weight is up to torch, which makes new parameters for some devices.
     """
     tensors = [*module.parameters(), *module.buffers()]
     if any(t.device.type != torch.device(device).type for t in tensors):
@@ -83,7 +83,7 @@ def moved(device: str) -> Results:
     }
 
 
-@scenario(exact=True, slow=True)  # torch loads modules for seconds when it first makes a module without memory
+@scenario(exact=True, slow=True)  # torch imports modules for seconds when it first makes a module without memory
 def materialized(device: str) -> Results:
     """A module that was made without memory gets it on the device, and its values from a state."""
     state = {name: tensor.clone() for name, tensor in _Block().state_dict().items()}
@@ -175,7 +175,7 @@ def parametrized(device: str) -> Results:
     def pruned() -> torch.Tensor:
         module = layer()
         with torch.no_grad():
-            module.weight.copy_((torch.arange(64) * 37 % 64).view(8, 8) - 31.75)  # no two are equally large
+            module.weight.copy_((torch.arange(64) * 37 % 64).view(8, 8) - 31.75)  # no two have the same magnitude
         module = prune.l1_unstructured(module, "weight", amount=0.3)
         module = prune.random_unstructured(module, "bias", amount=3)
         kept = module.bias_mask.sum().view(1)
@@ -219,7 +219,7 @@ def _averaged(device: str) -> torch.Tensor:
 
 
 def _fused(device: str) -> torch.Tensor:
-    """Return the result of a convolution that has taken over the weights of a normalization."""
+    """Return the result of a convolution that is fused with a batch norm."""
     convolution = nn.Conv1d(3, 4, 3)
     norm = nn.BatchNorm1d(4)
     with torch.no_grad():

@@ -1,7 +1,7 @@
-"""``tensor.<device>()``, ``tensor.is_<device>`` and their kin: methods that have the name of a kind of device.
+"""Methods and properties named after a kind of device, such as ``tensor.<device>()`` and ``tensor.is_<device>``.
 
-``torch.utils.generate_methods_for_privateuse1_backend`` makes them for a backend that asks for it. CPU has none of it:
-all holds there.
+``torch.utils.generate_methods_for_privateuse1_backend`` makes them for a backend that calls it. CPU has no counterpart:
+each property holds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _Named:
-    """The methods of a device, called with its index and, while it is the current one, without."""
+    """The methods of a device, called with its index or, while the device is current, without."""
 
     def __init__(self, device: str, *, current: bool) -> None:
         accelerator(device)
@@ -29,7 +29,7 @@ class _Named:
         self.current = current
 
     def to(self, value: T, **options: Any) -> T:
-        """Return what the method of a value gives. Raises NotOffered if it has none."""
+        """Return the result of the method of a value. Raises NotOffered if the value has no such method."""
         method: Callable[..., T] | None = getattr(value, self.kind, None)
         if method is None:
             raise NotOffered(f"{type(value).__name__}.{self.kind}()")
@@ -39,7 +39,7 @@ class _Named:
             return method(**options)
 
     def tells(self, value: Any) -> bool:
-        """Return what a value says of being on the device. Raises NotOffered if it has no such property."""
+        """Return whether a value reports that it is on the device. Raises NotOffered if it has no such property."""
         if not hasattr(value, f"is_{self.kind}"):
             raise NotOffered(f"{type(value).__name__}.is_{self.kind}")
         return bool(getattr(value, f"is_{self.kind}"))
@@ -72,7 +72,7 @@ def _keeps_what_is_there(names: _Named) -> bool:
 
 
 def _moves_between_devices(names: _Named) -> bool:
-    """Whether a tensor and a module of another device of the kind arrive at the one that is asked for."""
+    """Return whether a tensor and a module on another device of the kind are moved to the requested one."""
     elsewhere = another(str(names.device))
     x, module = torch.arange(6.0, device=elsewhere).view(2, 3).t(), torch.nn.Linear(2, 3).to(elsewhere)
     there = names.to(x)
@@ -104,7 +104,7 @@ def _moves_modules(names: _Named) -> bool:
 def _moves_packed_sequences(names: _Named) -> bool:
     packed = pack_padded_sequence(torch.arange(12.0).reshape(3, 2, 2), torch.tensor([3, 2]))
     there = names.to(packed)
-    on_host = there.batch_sizes.device.type == "cpu"  # whatever the device
+    on_host = there.batch_sizes.device.type == "cpu"  # for any device
     return all((on_host, there.data.device == names.device, torch.equal(there.data.cpu(), packed.data)))
 
 

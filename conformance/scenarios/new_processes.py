@@ -1,4 +1,4 @@
-"""New processes, whose results come back through files, so that one that dies or waits in vain is only a finding."""
+"""New processes, whose results come back through files: if a process dies or waits forever, that is only a finding."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from conformance.scenarios.model import Broken, NotOffered, Results, first_line
 
 
 class ProcessDied(RuntimeError):
-    """A new process was ended by a signal, or with an exit code, before it had returned."""
+    """The error if a signal or an exit code ends a new process before ``work`` has returned."""
 
 
 def results_of(device: str, work: Callable[..., Results], arguments: Sequence[tuple[Any, ...]]) -> list[Results]:
     """Call ``work`` in new processes that know the device, one for each tuple of arguments. Return the results.
 
-    ``work`` is a function of a module. Raises NotOffered if a process does, RuntimeError if one raises anything else,
-    and ProcessDied if one dies. Then the other processes are killed.
+    ``work`` is a function of a module. Raises NotOffered if a process raises it, RuntimeError if a process raises
+    another error, and ProcessDied if a process dies. Then the other processes are killed.
     """
     with tempfile.TemporaryDirectory() as folder:
         given = [(f"{folder}/{i}", loaded_by(device), work, each) for i, each in enumerate(arguments)]
@@ -46,17 +46,20 @@ def results_of(device: str, work: Callable[..., Results], arguments: Sequence[tu
 
 
 def started_anew() -> Any:
-    """Return the context of ``torch.multiprocessing`` for processes that know nothing of this one.
+    """Return the context of ``torch.multiprocessing`` for processes that inherit nothing from this one.
 
-    They are forked from a server that has imported torch, and no module of a device.
+    They are forked from a server that has imported torch, but no device's module.
     """
     context = torch.multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch.distributed.fsdp"])  # seconds that each process would need
+    context.set_forkserver_preload(["torch", "torch.distributed.fsdp"])  # saves seconds in each process
     return context
 
 
 def loaded_by(device: str) -> str:
-    """Return the module that a new process imports to know the device. Raises NotOffered if torch has none of it."""
+    """Return the name of the module that a new process imports to know the device.
+
+    Raises NotOffered if torch has no module for the device.
+    """
     if torch.device(device).type == "cpu":
         return "torch"
     try:
@@ -66,7 +69,7 @@ def loaded_by(device: str) -> str:
 
 
 def _wait(processes: Sequence[Any], folder: Path) -> None:
-    """Return when all processes have ended well. Raises NotOffered or RuntimeError when one has not."""
+    """Wait until all processes have ended. Raises NotOffered or RuntimeError if one has failed."""
     left = dict(enumerate(processes))
     while left:
         connection.wait([process.sentinel for process in left.values()])
@@ -77,7 +80,7 @@ def _wait(processes: Sequence[Any], folder: Path) -> None:
 
 
 def _error(name: str, said: Path, code: int) -> Exception:
-    """Return the error of a process that has ended with a code."""
+    """Return the error of a process that has ended with a nonzero code."""
     if not said.exists():
         return ProcessDied(f"{name} died: " + (f"signal {-code}" if code < 0 else f"exit code {code}"))
     is_offered, message = json.loads(said.read_text(encoding="utf-8"))
@@ -85,16 +88,16 @@ def _error(name: str, said: Path, code: int) -> Exception:
 
 
 def _live(file: str, module: str, work: Callable[..., Results], arguments: tuple[Any, ...]) -> None:
-    """Call a function in this new process, and write what it returns or raises."""
+    """Call ``work`` in this new process, and write its results or its error."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     try:
-        with suppress(ImportError):  # then the device is not known, which the function shows
+        with suppress(ImportError):  # then ``work`` finds that the device is not known
             importlib.import_module(module)
         _write(Path(file), work(*arguments))
     except (NotOffered, NotImplementedError) as e:
         _end(file, is_offered=False, message=first_line(e))
-    except Exception as e:  # noqa: BLE001  # the parent raises it
+    except Exception as e:  # noqa: BLE001  # raised by the parent
         _end(file, is_offered=True, message=f"{type(e).__name__}: {first_line(e)}")
 
 
@@ -108,7 +111,7 @@ def _die_with_parent() -> None:
 def _end(file: str, *, is_offered: bool, message: str) -> None:
     Path(f"{file}.error").write_text(json.dumps([is_offered, message]), encoding="utf-8")
     sys.stderr.flush()
-    os._exit(1)  # at once: other threads may wait for a process that is killed now
+    os._exit(1)  # without cleanup: other threads may wait for a process that is killed now
 
 
 def _write(file: Path, results: Results) -> None:

@@ -1,6 +1,6 @@
-"""What concerns one device while another one is current: seeds, generators, streams, storages, and the current one.
+"""Calls about one device while another one is current: seeds, generators, streams, storages, the current device.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from conformance.scenarios.device_names import ASKED, TAKE_A_DEVICE, Asked, take
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.torch_versions import seeds
 
-MANY = 100  # draws that two streams have all in common by a negligible chance
-BYTES = 1 << 16  # bytes
+MANY = 100  # draws: the chance that two streams agree in all of them is negligible
+BYTES = 1 << 16  # bytes of a tensor
 
 #: Functions of ``torch.accelerator`` that take a device, and do not make it the current one.
 OF_THE_ACCELERATOR = (
     "synchronize", "current_stream", "memory_allocated", "memory_reserved", "max_memory_allocated",
     "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "get_memory_info", "get_device_capability",
 )  # fmt: skip
-#: What is asked of a device by the name of its kind alone.
+#: The properties that are asked of a device by the name of its kind alone.
 WITHOUT_INDEX = (
     "torch.ones", "to", "torch.Stream", "Stream", "current_stream", "get_rng_state", "memory_allocated",
 )  # fmt: skip
@@ -33,9 +33,9 @@ WITHOUT_INDEX = (
 
 @contextmanager
 def _second_is_current(device: str) -> Iterator[tuple[str, str]]:
-    """Make the second device current, and the one before again afterwards. Gives the names of the first and the second.
+    """Make the second device current, and restore the previous one afterwards. Yield the names of both devices.
 
-    Raises NotOffered if there is one device only.
+    Raises NotOffered if there is only one device.
     """
     accelerator(device)
     if torch.accelerator.device_count() < 2:
@@ -79,7 +79,7 @@ def a_device_that_is_not_current(device: str) -> Results:
         with _second_is_current(device) as (first, _):
             before = taken(_function(device, "default_stream"), first)
             with current(torch.Stream(first)):
-                torch.accelerator.set_device_index(1)  # that of the stream may be the current one now
+                torch.accelerator.set_device_index(1)  # setting the stream may have made its device current
                 return bool(taken(_function(device, "default_stream"), first) == before)
 
     def resized() -> bool:
@@ -125,7 +125,7 @@ def current_device_is_left(device: str) -> Results:
 
 def _generator(_: str, form: str) -> bool:
     generator = taken(torch.Generator, form)
-    return generator.device.index in (None, -1, 1)  # it may be that of no device until it draws
+    return generator.device.index in (None, -1, 1)  # it may have no device until it draws
 
 
 @scenario(exact=True, area="devices", accelerators=True)
@@ -137,7 +137,7 @@ def device_without_an_index(device: str) -> Results:
         with _second_is_current(device) as (_, second):
             if asked(kind, kind):
                 return True
-            if not asked(kind, second):  # another program finds that: here the index is not what is wrong
+            if not asked(kind, second):  # another program finds that: the missing index is not the cause
                 raise NotOffered("what is asked of a device with an index")
             return False
 

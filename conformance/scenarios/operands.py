@@ -1,4 +1,4 @@
-"""Operands that lie on several devices, and results on another device than the arguments."""
+"""Operands on several devices, and results on another device than the arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.scenarios.model import NotOffered, Results, laid_out, needs, of
 Call = Callable[[torch.Tensor, torch.Tensor], object]
 _attention = functional.scaled_dot_product_attention
 
-#: Second operands, and calls with one of them and a row of as many floats.
+#: Second operands, and calls of a row of as many floats with one of them.
 _OPERANDS = {"floats": torch.ones(3), "indices": torch.tensor([0, 2, 1]), "mask": torch.tensor([True, False, True])}
 _OF_TWO: dict[str, tuple[str, Call]] = {
     "add": ("floats", torch.add),
@@ -115,7 +115,7 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "conjugated": lambda t: torch.complex(t, t).conj(),
 }
 Making = Callable[[torch.Tensor, str], torch.Tensor]
-#: Calls whose results lie as their argument does, on a device that is named.
+#: Calls whose results have the layout of the argument, on a device that is named.
 LIKE: dict[str, Making] = {
     "to": lambda x, there: x.to(there, copy=True),
     "to_without_blocking": lambda x, there: x.to(there, copy=True, non_blocking=True),
@@ -129,7 +129,7 @@ LIKE: dict[str, Making] = {
     "rand_like": lambda x, there: torch.rand_like(x, device=there) * 0,
     "randint_like": lambda x, there: torch.randint_like(x.real, 5, 6, device=there),
 }
-#: Calls whose results do not.
+#: Calls whose results have a layout of their own.
 NEW: dict[str, Making] = {
     "to_channels_last": lambda x, there: x.to(there, copy=True, memory_format=torch.channels_last),
     "new_zeros": lambda x, there: x.new_zeros((2, 3), device=there),
@@ -154,9 +154,9 @@ def made_on_another_device(device: str) -> Results:
             needs(here, "conjugate")
         x = LAYOUTS[form](torch.arange(120.0).view(2, 3, 4, 5).to(here))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch.tensor of a tensor
+            warnings.simplefilter("ignore")  # about ``torch.tensor`` of a tensor
             found = call(x, there)
-        synchronize(device)  # a copy that does not block
+        synchronize(device)  # for a copy that does not block
         wanted = torch.device(there)
         arrived = found.device.type == wanted.type and wanted.index in (None, found.device.index)
         if wanted.type == "meta":
@@ -180,7 +180,7 @@ def made_on_another_device(device: str) -> Results:
     }
 
 
-#: Calls that make a tensor of nothing but numbers, on a device that is named.
+#: Calls that make a tensor from numbers alone, on a device that is named.
 FACTORIES: dict[str, Callable[[str], torch.Tensor]] = {
     "empty": lambda there: torch.empty(2, 3, device=there),
     "empty_channels_last": lambda there: torch.empty(1, 2, 2, 2, memory_format=torch.channels_last, device=there),
@@ -217,7 +217,7 @@ FACTORIES: dict[str, Callable[[str], torch.Tensor]] = {
 
 @contextmanager
 def _elsewhere(device: str) -> Iterator[None]:
-    """Make another device of the kind current, and the one before again. Raises NotOffered; does nothing on CPU."""
+    """Make another device of the kind current, and restore the previous one. On CPU do nothing. Raises NotOffered."""
     if device == "cpu":
         yield
         return

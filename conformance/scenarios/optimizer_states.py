@@ -1,4 +1,4 @@
-"""Optimizers with further settings, and their states: added to, saved, and moved to another device."""
+"""Optimizers with further settings, and their states: extended, saved, and moved to another device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.scenarios.asking import another
 from conformance.scenarios.model import NotOffered, Results, offered, reloaded, scenario
 
 STEPS = 3
-#: Optimizers and settings of theirs, besides those of :mod:`conformance.scenarios.training`.
+#: Optimizers and their settings, besides those of :mod:`conformance.scenarios.training`.
 SETTINGS: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = {
     "sgd_nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
     "sgd_damped": (torch.optim.SGD, {"momentum": 0.5, "dampening": 0.25, "maximize": True}),
@@ -28,12 +28,12 @@ SETTINGS: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]]
     "asgd": (torch.optim.ASGD, {"lambd": 0.01, "t0": 1.0}),
     "rprop": (torch.optim.Rprop, {"etas": (0.4, 1.3)}),
 }
-#: Those whose states go to another device.
+#: Optimizers whose states are moved to another device.
 MOVED = ("sgd_nesterov", "adam_amsgrad", "rmsprop_centered", "radam")
 
 
 def _parameters(device: str) -> list[torch.Tensor]:
-    """Return parameters: dense, transposed, of one element, without dimensions, of none, and one without gradients."""
+    """Return parameters: dense, transposed, of one element, without dimensions, empty, and one without a gradient."""
     made = [torch.arange(12.0).view(3, 4) / 8, (torch.arange(6.0).view(2, 3) / 4 - 0.6).t(), torch.ones(1),
             torch.tensor(0.5), torch.zeros(0), torch.full((3,), 2.0)]  # fmt: skip
     return [x.to(device).requires_grad_() for x in made]
@@ -47,7 +47,7 @@ def _step(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], numb
 
 
 def row_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor]) -> torch.Tensor:
-    """Return parameters and their states. Raises AssertionError if a state is elsewhere than its parameter."""
+    """Return parameters and their states in a row. Raises AssertionError if a state is elsewhere than its parameter."""
     rows = [parameter.detach() for parameter in parameters]
     for parameter in parameters:
         for name, value in sorted(optimizer.state[parameter].items()):
@@ -71,9 +71,9 @@ def _stepped(device: str, name: str, foreach: bool) -> torch.Tensor:
 
 
 def _added_to(device: str, name: str) -> torch.Tensor:
-    """Return what becomes of parameters of which some are added after a step, with a rate of their own.
+    """Return parameters and their states. Some parameters are added after a step, with a learning rate of their own.
 
-    Raises NotOffered if the optimizer has states for its first parameters alone, as ``Adagrad`` has in some versions.
+    Raises NotOffered if the optimizer has states only for its first parameters, as ``Adagrad`` does in some versions.
     """
     parameters = _parameters(device)
     optimizer = _made(name, parameters[:2])
@@ -95,7 +95,7 @@ def steps_with_settings(device: str) -> Results:
     return {f"{name}_{way}": offered(partial(run, device, name)) for name in SETTINGS for way, run in ways.items()}
 
 
-#: Ways of a state to an optimizer of parameters on another device.
+#: Ways to bring a state to an optimizer of parameters on another device.
 WAYS: dict[str, Callable[[Any, str], Any]] = {
     "as_it_is": lambda state, _: state,
     "copied": lambda state, _: copy.deepcopy(state),
@@ -105,7 +105,7 @@ WAYS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def _moved(name: str, way: str, ends: Callable[[], tuple[str, str]]) -> torch.Tensor:
-    """Return what becomes of parameters whose optimizer goes on with their state on another device."""
+    """Return parameters and their states on another device, after a step with the state of the first device."""
     here, there = ends()
     parameters = _parameters(here)
     optimizer = _made(name, parameters)

@@ -30,7 +30,7 @@ def distributed_tensors(device: str) -> Results:
 
 
 def _model(device: str) -> nn.Module:
-    """Return the same model in each process."""
+    """Return a model, which is the same in each process."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 2)).to(device)
 
@@ -53,16 +53,16 @@ def _step(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torc
 
 
 def _part(x: torch.Tensor) -> torch.Tensor:
-    """Return the part of a batch that this process has."""
+    """Return this process's part of a batch."""
     from torch import distributed as dist
 
     return x.chunk(PROCESSES)[dist.get_rank()]
 
 
 def _against_one_process(device: str, found: dict[str, torch.Tensor]) -> Results:
-    """Return parameters, and whether each is that of the model that one process trains with the whole batch.
+    """Return parameters, and whether each equals that of the model that one process trains with the whole batch.
 
-    Raises NotOffered if they are not on CPU: ``fully_shard`` of torch 2.8 does not average gradients there.
+    Raises NotOffered if one differs on CPU: ``fully_shard`` of torch 2.8 does not average gradients there.
     """
     alone = _model(device)
     _step(alone, *_batch(device))

@@ -1,4 +1,4 @@
-"""Processes that have to end in time, on machines where many wait for a processor."""
+"""Processes that must end in time, on machines where many processes wait for a processor."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import IO
 
 from conformance.support.time_limits import TimeLimit
 
-_STEP = 0.5  # seconds between two looks at a process
+_STEP = 0.5  # seconds between two checks of a process
 
 
 def run(command: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> tuple[int, str, str]:
-    """Run a command. Return its exit code, or minus a signal's number, and what it wrote to stdout and to stderr.
+    """Run a command. Return its exit code, negative for a signal, and what it wrote to stdout and to stderr.
 
-    Raises subprocess.TimeoutExpired if it takes more than ``seconds``, without those that it waited for a processor.
+    Raises subprocess.TimeoutExpired after ``seconds``. The time that it waits for a processor does not count.
     """
     with (
         tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,  # and no pipes: what the process started may hold them longer than it lives
+        tempfile.TemporaryFile() as errors,  # not pipes: children of the process may keep them open after its end
         subprocess.Popen(command, stdout=output, stderr=errors, env=variables) as process,
     ):
         try:

@@ -1,4 +1,4 @@
-"""What ``torch.profiler`` says of a program on the device."""
+"""Reports of ``torch.profiler`` about a program on the device."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from conformance.scenarios.asking import accelerator, current, held, on_device
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 CALLS = 3
-#: Calls of which none may be lost: more than a buffer of 64 KiB or of 4,096 records holds.
+#: A number of calls, none of which may be lost: more than a buffer of 64 KiB or of 4,096 records holds.
 MANY = 4500
-#: How far two times of the same work may be apart: less than a unit is from the next one.
+#: The largest ratio of two times of the same work. It is smaller than the ratio of two units.
 APART = 60
 
 
 def _of_device(device: str) -> ProfilerActivity:
-    """Return the activity that a device's kernels are. Raises NotOffered if torch has none for the device."""
+    """Return the activity of a device's kernels. Raises NotOffered if torch has none for the device."""
     name = torch.device(device).type.upper()
     wanted = getattr(ProfilerActivity, name, ProfilerActivity.PrivateUse1)
     if wanted not in supported_activities():
@@ -30,7 +30,7 @@ def _of_device(device: str) -> ProfilerActivity:
 
 
 def _profiled(device: str, *activities: ProfilerActivity) -> profile:
-    """Profile three products of matrices, each of which is copied to CPU, so that it is done."""
+    """Profile three matrix products. The copy of each to CPU waits until the product is done."""
     with profile(activities=[ProfilerActivity.CPU, *activities], record_shapes=True) as profiled:
         x = torch.ones(4, 8).to(device)
         for _ in range(CALLS):
@@ -132,10 +132,13 @@ def units_of_times(device: str) -> Results:
 
 
 def _confirmed(device: str, stream: torch.Stream | None = None) -> torch.Tensor:
-    """Return whether events on a stream confirm what the profiler says of ops on the current one, the same."""
+    """Return whether events confirm the profiler's times of ops on the current stream.
+
+    ``stream``: the stream that the events are recorded on, by default the current one.
+    """
     kind = torch.device(device).type
     x = torch.ones(400, 400, device=device)
-    x.mm(x)  # the first call may do more
+    x.mm(x)  # the first call may include other work
     try:
         profiler = torch.autograd.profiler.profile(use_device=kind, use_kineto=False)
         with on_device(x.device.index), profiler as profiled:  # events are recorded on the current device
@@ -155,16 +158,16 @@ def _confirmed(device: str, stream: torch.Stream | None = None) -> torch.Tensor:
 
 
 def have_one_unit(found: Sequence[float], wanted: Sequence[float]) -> bool:
-    """Return whether a time of one kind is less than a unit apart from one of the other, or lies between such times.
+    """Return whether two lists of times have the same unit: their ranges, widened by ``APART``, overlap.
 
-    Where the op runs on the host, the events of its stream are reached whenever the stream's thread runs: the times
-    between them vary by more than a unit, and tell nothing.
+    If the op runs on the host, the events of its stream are reached whenever the stream's thread runs. Then the times
+    between them vary by more than a unit, and show nothing.
     """
     return min(found) < max(wanted) * APART and min(wanted) < max(found) * APART
 
 
 def _time_of(call: Callable[[], object], device: str, stream: torch.Stream | None) -> float:
-    """Return the microseconds between events on a stream, by default the current one, around a call."""
+    """Return the time of a call in microseconds, between events on a stream, by default the current one."""
     begin, end = (torch.Event(device, enable_timing=True) for _ in range(2))
     begin.record(stream)
     call()
@@ -203,7 +206,7 @@ def devices_of_kernels(device: str) -> Results:
 
 
 def _ran_on(index: int, device: str, activity: ProfilerActivity) -> torch.Tensor:
-    """Return whether the kernels of a profile on a device are of the device with this index."""
+    """Return whether all kernels in a profile of a device are of the device with this index."""
     if torch.accelerator.device_count() <= index:
         raise NotOffered("a second device")
     events = _profiled(device, activity).events() or ()
@@ -236,5 +239,5 @@ def streams_of_kernels(device: str) -> Results:
 
 
 def _has_kernels(event: Any) -> bool:
-    """Whether an event of an op, or of one that it calls, has kernels."""
+    """Return whether an event of an op, or of an op that it calls, has kernels."""
     return bool(event.kernels) or any(map(_has_kernels, event.cpu_children))

@@ -1,4 +1,4 @@
-"""Between Python and a device: tensors as text, tensors of lists and arrays, indices, and Python's own functions."""
+"""Conversions between Python and a device: tensors as text, tensors of lists and arrays, indices, Python functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _floats() -> torch.Tensor:
     return torch.arange(12.0).view(3, 4)
 
 
-#: What is printed.
+#: The tensors that are printed.
 PRINTED: dict[str, torch.Tensor] = {
     "floats": _floats() / 3,
     "scientific": torch.tensor([1e-10, 1.0, -1e10]),
@@ -57,7 +57,7 @@ def text(device: str) -> Results:
 
 
 def _numpy() -> Any:
-    """Return the module. Raises NotOffered without NumPy."""
+    """Return the module ``numpy``. Raises NotOffered without NumPy."""
     try:
         import numpy as np
     except ImportError as e:
@@ -66,7 +66,7 @@ def _numpy() -> Any:
 
 
 def _array() -> Any:
-    """Return an array of NumPy with strides. Raises NotOffered without NumPy."""
+    """Return a NumPy array with strides. Raises NotOffered without NumPy."""
     return _numpy().arange(24.0).reshape(4, 6)[:, ::2]
 
 
@@ -126,7 +126,7 @@ def _dense(make: Callable[[], torch.Tensor]) -> torch.Tensor:
 
 
 def _indices(device: str) -> dict[str, Any]:
-    """Return what a table of three rows and four columns is indexed by, some of it on the device."""
+    """Return indices of a table of three rows and four columns. Some have tensors on the device."""
     number, rows = torch.tensor(1, device=device), torch.tensor([2, 0], device=device)
     return {
         "int": 1, "negative": -1, "slice": slice(1, 3), "step": slice(None, None, 2), "ellipsis": (..., 1),

@@ -1,6 +1,6 @@
 """Functions of ``torch.<device>`` that only answer a question, about all devices or about the current one.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ OF_ONE = (
     "get_rng_state", "initial_seed", "is_bf16_supported", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
     "memory_allocated", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "utilization",
 )  # fmt: skip
-#: The numbers of memory, which no question may change.
+#: Numbers about memory, which no question may change.
 COUNTED = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
-#: Questions whose answer is that of the block or the thread in which they are asked, or of other processes too.
+#: Questions whose answer depends on the block or the thread in which they are asked, or on other processes.
 ELSEWHERE_OTHERWISE = ("current_stream", "mem_get_info", "utilization")
-BYTES = 1 << 16  # bytes
+BYTES = 1 << 16  # bytes of a tensor
 
-#: Questions about one device by their names in ``torch.accelerator`` and in the device's module.
+#: Questions about one device: the names in ``torch.accelerator``, and those in the device's module.
 OF_BOTH = {
     "current_stream": "current_stream", "memory_allocated": "memory_allocated", "memory_reserved": "memory_reserved",
     "max_memory_allocated": "max_memory_allocated", "max_memory_reserved": "max_memory_reserved",
@@ -53,7 +53,7 @@ Question = Callable[[], Any]
 
 
 def _question(device: str, name: str) -> Question:
-    """Return the question. Raises NotOffered if the backend does not answer it."""
+    """Return the function that answers a question. Raises NotOffered if the backend does not answer it."""
     accelerator(device)
     ask = named(module_of(device), name)
     taken(ask)
@@ -61,7 +61,7 @@ def _question(device: str, name: str) -> Question:
 
 
 def _text(answer: Any) -> Any:
-    """An answer as what can be compared: objects of a backend's own classes as text."""
+    """Return an answer in a form that can be compared: objects of a backend's own classes as text."""
     if isinstance(answer, torch.Tensor):
         return answer.tolist()
     if isinstance(answer, (list, tuple)):
@@ -81,7 +81,7 @@ def asking_changes_nothing(device: str) -> Results:
     def unchanged(name: str) -> bool:
         ask, watched = _question(device, name), ambient.of(torch.device(device), generators=True)
         kept = torch.ones(BYTES, dtype=torch.uint8, device=device)
-        torch.ones(BYTES, dtype=torch.uint8, device=device)  # freed at once: the peak is above what is held
+        torch.ones(BYTES, dtype=torch.uint8, device=device)  # freed at once, so the peak is above the memory in use
         before, counted = watched.now(), _counts(device)
         ask()
         same = not watched.changes(before, watched.now()) and _counts(device) == counted
@@ -145,7 +145,7 @@ def both_modules_agree(device: str) -> Results:
 
 @contextmanager
 def _second_that_differs(device: str) -> Iterator[None]:
-    """Make the second device current, with a seed and memory of its own, and with a stream if the device has streams.
+    """Make the second device current, with its own seed and memory, and its own stream if the device has streams.
 
     Raises NotOffered without a second device.
     """
@@ -185,7 +185,7 @@ def without_a_device(device: str) -> Results:
     def started_again(module: Callable[[], types.ModuleType]) -> bool:
         with _second_that_differs(device):
             highest, allocated = (named(module(), name) for name in ("max_memory_allocated", "memory_allocated"))
-            torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(device).type}:1")  # which raises the peak
+            torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(device).type}:1")  # raises the peak
             taken(named(module(), "reset_peak_memory_stats"))
             return bool(taken(highest, 1) == taken(allocated, 1) >= LARGE)
 

@@ -1,11 +1,11 @@
-"""The script that a program runs now, told to those who follow it: should the process die, its lines are known."""
+"""The script that a program runs now. Followers get its lines, which are known even if the process dies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-#: The name of the file that a script is compiled under. Stacks have it, with the number of a line of the script.
+#: The file name under which a script is compiled. Tracebacks have it, with the number of a line of the script.
 FILE = "<script>"
 
 Follower = Callable[[Sequence[str]], None]
@@ -14,7 +14,7 @@ _followers: list[Follower] = []
 
 @contextmanager
 def followed_by(follower: Follower) -> Iterator[None]:
-    """Call the follower with the lines of each script of this process before it runs, and with none behind it."""
+    """Call the follower with the lines of each script of this process before it runs, and with no lines afterwards."""
     _followers.append(follower)
     try:
         yield
@@ -24,7 +24,7 @@ def followed_by(follower: Follower) -> Iterator[None]:
 
 @contextmanager
 def running(lines: Sequence[str]) -> Iterator[None]:
-    """Tell the followers that a script runs in this block."""
+    """Call the followers with the lines of a script before this block, and with no lines after it."""
     for follower in _followers:
         follower(lines)
     try:

@@ -18,7 +18,7 @@ _X = torch.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]])
 
 
 class _Model(nn.Module):
-    """Has parameters, a buffer, a constant that is made in a call, and a loop."""
+    """A module with parameters, a buffer, a constant that is made in a call, and a loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,9 +50,9 @@ def _reloaded(made: Any, device: str) -> Any:
 
 
 def result_of(module: Any, device: str) -> torch.Tensor:
-    """Return a module's result, and the gradient of what it is given, of three calls: torch optimizes the later ones.
+    """Return the results of three calls of a module, and the gradients of its argument. torch optimizes later calls.
 
-    Raises AssertionError if a part of the module or the result is elsewhere.
+    Raises AssertionError if the result or a part of the module is on another device.
     """
     rows = []
     for _ in range(3):
@@ -66,8 +66,8 @@ def result_of(module: Any, device: str) -> torch.Tensor:
     return torch.cat(rows)
 
 
-#: Modules by how they are made. Each is made for a device and computes there. Of one that is traced or frozen and
-#: called without being saved, torch keeps constants until the process ends, which would count as a leak.
+#: Ways to make a module, which is made for a device and computes there. If a module is traced or frozen, and is called
+#: without being saved, torch keeps its constants until the process ends, which would count as a leak.
 MADE: dict[str, Callable[[str], Any]] = {
     "scripted": _scripted,
     "traced_and_saved": lambda device: _reloaded(_traced(device), device),

@@ -1,6 +1,6 @@
-"""The functions of a device's module about random numbers: which devices each of them seeds, saves and restores.
+"""Functions of a device's module about random numbers: the devices that each of them seeds, saves and restores.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from conformance.scenarios.asking import Property, accelerator, held, module_of,
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.scenarios.new_processes import results_of
 
-MANY = 100  # draws that two streams have all in common by a negligible chance
+MANY = 100  # draws: the chance that two streams agree in all of them is negligible
 SEED = 20
 
 
 class _Seeds:
-    """The functions of the module of a device, and draws on its first two devices."""
+    """The functions of a device's module about random numbers, and draws on its first two devices."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -51,7 +51,7 @@ class _Seeds:
         return self._repeats("manual_seed", partial(self._drawn, self._current()))
 
     def leaves_others(self, name: str, *seed: int) -> bool:
-        """Return whether another device draws what it draws without a call of the function."""
+        """Return whether another device draws the same with and without a call of the function."""
         other = 1 - self._current()
         if torch.accelerator.device_count() < 2:
             raise NotOffered("a second device")
@@ -64,7 +64,7 @@ class _Seeds:
         return bool(torch.equal(torch.cat(found), torch.cat(wanted)))
 
     def reaches_others(self, name: str) -> bool:
-        """Return whether another device draws something else behind a call of the function."""
+        """Return whether a call of the function changes the draws of another device."""
         return not self.leaves_others(name)
 
     def of_all(self) -> bool:
@@ -90,7 +90,7 @@ class _Seeds:
     def restored(self) -> bool:
         self._current()
         self._call("manual_seed_all", SEED)
-        self._call("manual_seed", SEED + 1)  # the states differ
+        self._call("manual_seed", SEED + 1)  # so that the states differ
         self._of_every()
         saved = self._call("get_rng_state_all")
         wanted = self._of_every()
@@ -133,7 +133,7 @@ def seeds_before_the_first_use(device: str) -> Results:
 
 
 def _seeded_first(device: str) -> Results:
-    """Seed all devices as the first thing that this new process does."""
+    """Seed all devices in this new process before anything else."""
     initialized = named(module_of(device), "is_initialized")
     if initialized():
         raise NotOffered("a new process in which the device is not initialized")

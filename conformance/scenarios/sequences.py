@@ -12,7 +12,7 @@ from torch.nn.utils import rnn
 
 from conformance.scenarios.model import Results, offered, on, scenario, tensors_of
 
-#: Lengths of the sequences of a batch: in order, in none, and all alike.
+#: Lengths of the sequences of a batch: sorted, unsorted, and all equal.
 LENGTHS = {"sorted": [5, 3, 3, 1], "unsorted": [2, 5, 1, 4], "alike": [4, 4]}
 _WIDTH = 3
 
@@ -33,12 +33,12 @@ def _packed(x: torch.Tensor, lengths: list[int], *, batch_first: bool = False) -
 
 
 def _row(*values: Any) -> torch.Tensor:
-    """Return the elements of tensors one after the other, on the host."""
+    """Return the elements of tensors in one row, on the host."""
     return torch.cat([t.detach().cpu().float().flatten() for t in tensors_of(values)])
 
 
 def parts(packed: rnn.PackedSequence) -> torch.Tensor:
-    """Return what a packed sequence has. Raises AssertionError if its parts are on several devices."""
+    """Return the parts of a packed sequence in one row. Raises AssertionError if they are on several devices."""
     where = {t.device for t in (packed.data, packed.sorted_indices, packed.unsorted_indices) if t is not None}
     if len(where) > 1:
         raise AssertionError(f"a packed sequence is on {sorted(map(str, where))}")
@@ -46,7 +46,7 @@ def parts(packed: rnn.PackedSequence) -> torch.Tensor:
 
 
 def _padded_again(device: str, lengths: list[int], **how: Any) -> torch.Tensor:
-    """Return a batch that was packed and padded, its lengths, and the gradient of what was packed."""
+    """Return a batch after packing and padding, its lengths, and the gradient of the original batch."""
     x = _batch(device, lengths).requires_grad_()
     padded, found = rnn.pad_packed_sequence(_packed(x, lengths), **how)
     weights = torch.arange(padded.numel(), device=padded.device).view(padded.shape) % 5
@@ -54,7 +54,7 @@ def _padded_again(device: str, lengths: list[int], **how: Any) -> torch.Tensor:
     return _row(padded, found, x.grad)
 
 
-#: What is made of a batch of sequences with some lengths.
+#: Ways to process a batch of sequences with some lengths.
 MADE: dict[str, Callable[[str, list[int]], torch.Tensor]] = {
     "packed": lambda device, lengths: parts(_packed(_batch(device, lengths), lengths)),
     "packed_by_batch": lambda device, lengths: parts(
@@ -95,7 +95,10 @@ LAYERS: dict[str, Callable[[], nn.RNNBase]] = {
 
 
 def _through(device: str, layer: str, lengths: list[int], begun: bool) -> torch.Tensor:
-    """Return the outputs and states of a layer for packed sequences, and the gradients. ``begun``: with a state."""
+    """Return the outputs and states of a layer for packed sequences, and the gradients.
+
+    ``begun``: whether the layer gets a state to begin with.
+    """
     torch.manual_seed(0)
     module = LAYERS[layer]()
     directions = module.num_layers * (1 + module.bidirectional)

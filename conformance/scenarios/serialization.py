@@ -21,15 +21,15 @@ from conformance.scenarios import patience
 from conformance.scenarios.asking import accelerator, another, held
 from conformance.scenarios.model import NotOffered, Results, broken, conjugated, first_line, offered, reloaded, scenario
 
-SECONDS = 120.0  # that a new process may take, most of which go to importing torch
-#: What torch reads: by default it imports installed backends.
+SECONDS = 120.0  # limit for a new process, which spends most of it importing torch
+#: An environment variable that torch reads. By default torch imports installed backends.
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 def _facts(before: torch.Tensor, after: torch.Tensor, place: torch.device | None) -> torch.Tensor:
-    """Return what a copy keeps of a tensor: sizes, strides, offset, dtype, device, and bits of lazy views.
+    """Return whether a copy has each property of a tensor: layout, dtype, device, bits of lazy views, class and others.
 
-    ``place``: the device of the copy, None for that of the tensor.
+    ``place``: the expected device of the copy, None for that of the tensor.
     """
     pairs = (
         (before.shape, after.shape), (before.stride(), after.stride()), (before.dtype, after.dtype),
@@ -70,7 +70,7 @@ def _kept(
     results |= {f"{name}_facts": _facts(before[name], after[name], place) for name in before}
     if "conjugated" not in before:
         results["conjugated"] = broken("conjugate")
-    after["dense"][2] = 100.0  # seen by the views of the storage, and not by a tensor with the same values
+    after["dense"][2] = 100.0  # seen by the views of the storage, but not by an equal tensor
     results["shared"] = torch.stack([after["transposed"][2, 0], after["expanded"][3], after["equal"][2]]).cpu()
     return results
 
@@ -118,7 +118,7 @@ def loaded_elsewhere(device: str) -> Results:
 
 
 def _loaded_on(device: str) -> torch.Tensor:
-    """Return a tensor that is loaded on a device, which is not the current one, and whether it is there."""
+    """Return a tensor that is loaded on a device other than the current one, and whether it is there."""
     loaded = reloaded(torch.arange(6.0), map_location=device)
     return torch.cat([loaded.cpu(), torch.tensor([loaded.device == torch.device(device)])])
 
@@ -133,7 +133,8 @@ def mapped_file(device: str) -> Results:
         return {"values": loaded.cpu().clone(), "place": torch.tensor(loaded.device.type == torch.device(device).type)}
 
 
-#: Forms of a file, and ways to read it: what :func:`torch.save` and :func:`torch.load` take, and the wanted place.
+#: Forms of a file, and ways to read it: arguments of :func:`torch.save` and :func:`torch.load`, and the expected
+#: device; None for that of the tensors.
 FILES: dict[str, tuple[dict[str, Any], Callable[[str], dict[str, Any]], str | None]] = {
     "older": ({"_use_new_zipfile_serialization": False}, lambda _: {}, None),
     "older_to_cpu": ({"_use_new_zipfile_serialization": False}, lambda _: {"map_location": "cpu"}, "cpu"),
@@ -201,7 +202,7 @@ def places_of_files(device: str) -> Results:
         before, where = torch.accelerator.current_device_index(), location()
         try:
             reloaded(torch.ones(2), map_location=where)
-        except Exception:  # noqa: BLE001  # which error it is, is up to the backend
+        except Exception:  # noqa: BLE001  # the type of the error is up to the backend
             here = torch.accelerator.current_device_index() == before
             return here and bool(torch.equal(reloaded(torch.ones(2, device=device)).cpu(), torch.ones(2)))
         return False
@@ -232,7 +233,7 @@ def state_of_a_module(device: str) -> Results:
 
 
 def _trained(device: str) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-    """Return a module and its optimizer, which has made a step."""
+    """Return a module and its optimizer after one step."""
     torch.manual_seed(0)
     module = torch.nn.Linear(3, 2).to(device)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.5)
@@ -270,9 +271,9 @@ def loaded_without_the_device(device: str) -> Results:
 
 
 def _load_in_another(folder: str, device: str, is_new: bool) -> None:
-    """Call :func:`_load_each` in a new process that imports torch alone, or in this one.
+    """Call :func:`_load_each` in a new process that imports only torch if ``is_new``, else in this process.
 
-    Raises RuntimeError with the last line that the process says if it fails, and AssertionError if it does not end.
+    Raises RuntimeError with the last line of the process's stderr if it fails, and AssertionError if it does not end.
     """
     if not is_new:
         _load_each(folder, device)
@@ -290,7 +291,7 @@ def _load_in_another(folder: str, device: str, is_new: bool) -> None:
 
 
 def _load_each(folder: str, device: str) -> None:
-    """Load files of a device's tensors on CPU in several ways, and save what was loaded in files named after these."""
+    """Load files of a device's tensors on CPU in several ways. Save the result of each in a file named after it."""
     ways: dict[str, tuple[str, dict[str, Any]]] = {
         "weights": ("newer", {"map_location": "cpu"}),
         "whole": ("newer", {"map_location": torch.device("cpu"), "weights_only": False}),

@@ -11,7 +11,7 @@ from conformance.scenarios.model import NotOffered, Results, conjugated, first_l
 
 Views = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
-#: Two views of one storage, which lie on the same bytes or share none: what is written, and what is copied there.
+#: Two views of one storage, which have the same bytes or none in common: the target and the source of a copy.
 VIEWS: dict[str, Views] = {
     "integers_of_floats": lambda x: (x.view(torch.int32), x),
     "floats_of_integers": lambda x: (x.view(torch.float32), x.view(torch.int32)),
@@ -46,9 +46,9 @@ def copied_within_a_storage(device: str) -> Results:
 
 
 def _lazily(x: torch.Tensor) -> torch.Tensor:
-    """Return a clone whose memory is copied when it or the original is written. Raises NotOffered."""
+    """Return a clone whose memory is copied only when the clone or the original is written. Raises NotOffered."""
     try:
-        return x._lazy_clone()  # noqa: SLF001  # it has no other name
+        return x._lazy_clone()  # noqa: SLF001  # there is no public name
     except RuntimeError as e:
         raise NotOffered(first_line(e)) from e
 
@@ -88,7 +88,7 @@ def _clone_that_is_left(write: Callable[[torch.Tensor], object], x: torch.Tensor
     return x, clone
 
 
-#: Who is written while a clone has not been copied.
+#: Which tensor is written while a clone has not been copied.
 CLONES: dict[str, Callable[[Callable[[torch.Tensor], object], torch.Tensor], _Both]] = {
     "clone": _written,
     "original": _original_written,
@@ -96,7 +96,7 @@ CLONES: dict[str, Callable[[Callable[[torch.Tensor], object], torch.Tensor], _Bo
     "clone_of_a_clone": _clone_of_a_clone,
     "clone_that_is_left": _clone_that_is_left,
 }
-#: How it is written.
+#: Ways to write to it.
 WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "whole": lambda x: x.add_(0.5),
     "element": lambda x: x[3].fill_(-1),
@@ -111,7 +111,7 @@ WRITES: dict[str, Callable[[torch.Tensor], object]] = {
 }
 
 
-SIZES = (1, 3, 7, 13, 61, 515, 4099, 65_537)  # bytes of a clone, which are no whole words
+SIZES = (1, 3, 7, 13, 61, 515, 4099, 65_537)  # bytes of a clone, not whole words
 
 
 @scenario(exact=True, area="memory")
@@ -130,7 +130,7 @@ def cloned_when_written(device: str) -> Results:
     return {name: offered(call) for name, call in (calls | {f"{n}_bytes": partial(of_bytes, n) for n in SIZES}).items()}
 
 
-#: Ways to make a small tensor, each of the same values every time.
+#: Ways to make a small tensor, always with the same values.
 MADE: dict[str, Callable[[str], torch.Tensor]] = {
     "number": lambda d: torch.tensor(3.0, device=d),
     "number_sent": lambda d: torch.tensor(3.0).to(d),

@@ -1,4 +1,4 @@
-"""Tensors that another process gets through ``torch.multiprocessing``."""
+"""Tensors that are sent to another process through ``torch.multiprocessing``."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def _tensors(device: str) -> Tensors:
 
 
 def _queue_with(tensors: Tensors) -> Any:
-    """Return a queue that has got tensors. Raises NotOffered if they cannot be sent."""
+    """Return a queue that contains tensors. Raises NotOffered if they cannot be sent."""
     queue: Any = started_anew().SimpleQueue()
     try:
-        queue.put(tensors)  # pickles in this thread, where the error of a Queue is lost in another one
+        queue.put(tensors)  # pickles in this thread; a Queue pickles in another one, where an error is lost
     except (RuntimeError, TypeError) as e:
         raise NotOffered(first_line(e)) from e
     return queue
 
 
 def _received(device: str, queue: Any) -> Results:
-    """Return values and facts of the tensors in a queue."""
+    """Return the values, the strides and other facts of the tensors in a queue."""
     results: Results = {}
     for name, x in queue.get().items():
         facts = [x.device.type == torch.device(device).type, x.requires_grad, isinstance(x, torch.nn.Parameter)]
@@ -64,7 +64,7 @@ def _received(device: str, queue: Any) -> Results:
 
 
 def _written(queue: Any) -> Results:
-    """Write to the tensors in a queue. Return what is seen here."""
+    """Write to the tensors in a queue. Return the values that this process sees."""
     tensors = queue.get()
     tensors["whole"].mul_(2)
     tensors["part"].add_(100)

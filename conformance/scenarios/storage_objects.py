@@ -12,7 +12,7 @@ import torch
 from conformance.scenarios.exchange import exchanged
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, reloaded, scenario
 
-SIZE = 12  # bytes
+SIZE = 12  # bytes of a storage
 
 Make = Callable[[str], torch.UntypedStorage]
 Read = Callable[[torch.UntypedStorage], list[int]]
@@ -33,7 +33,7 @@ def _new(device: str) -> torch.UntypedStorage:
 def _saved(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     found: torch.UntypedStorage | torch.TypedStorage = reloaded(storage, weights_only=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch, which has given the storage a dtype, warns of such storages
+        warnings.simplefilter("ignore")  # torch, which has made a typed storage, warns about typed storages
         return found.untyped() if isinstance(found, torch.TypedStorage) else found
 
 
@@ -84,7 +84,7 @@ def _gradient(x: torch.Tensor) -> torch.Tensor:
     return found
 
 
-#: Ways to get a tensor of 12 bytes, by ops of all kinds, whose storage may grow, or may not.
+#: Ways to get a tensor of 12 bytes, by ops of all kinds. Its storage may be resizable or not.
 OWNERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "view": lambda x: x[3:],
     "detached": lambda x: x.detach(),
@@ -137,7 +137,7 @@ def storages_as_objects(device: str) -> Results:
         return torch.tensor([storage.device == place, storage.nbytes(), *seen.tolist()])
 
     def apart(copied: Callable[[torch.UntypedStorage], torch.UntypedStorage]) -> torch.Tensor:
-        """Return the bytes of a storage whose copy is written."""
+        """Return the bytes of a storage after its copy was written."""
         storage = _of(device)
         copied(storage).fill_(9)
         return torch.tensor(storage.tolist())
@@ -145,7 +145,7 @@ def storages_as_objects(device: str) -> Results:
     try:
         _new(device)
     except RuntimeError as e:
-        if "not recognized" in str(e):  # torch knows what devices have storages
+        if "not recognized" in str(e):  # torch knows which devices have storages
             raise NotOffered(first_line(e)) from e
         raise
     results = {name: offered(partial(made, make)) for name, make in MADE.items()}

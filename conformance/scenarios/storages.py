@@ -1,4 +1,4 @@
-"""Storages that change their size, and tensors that get another storage."""
+"""Storages whose size changes, and tensors that get another storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.scenarios.asking import another, held
 from conformance.scenarios.model import NotOffered, Results, first_line, name_of, offered, on, scenario
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)
-#: Elements before and after a growth: within one block of an allocator, beyond it, and by far.
+#: Numbers of elements before and after a growth: within one block of an allocator, beyond the block, and far beyond it.
 GROWTHS = ((1, 2), (2, 1000), (32, 40), (100, 129), (1000, 1001), (5000, 70_000))
 
 
@@ -24,7 +24,7 @@ def _values(n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
 
 
 def _for_each_dtype(made: Callable[[str, torch.dtype], Results]) -> Results:
-    """Return the results for each dtype, with its name before theirs."""
+    """Return the results of ``made`` for each dtype, or NotOffered under the dtype's name."""
     results: Results = {}
     for dtype in DTYPES:
         name = name_of(dtype)
@@ -136,7 +136,7 @@ def resized_views(device: str) -> Results:
     for name, tensor in made.items():
         results[f"{name}_bytes"] = _bytes_of(tensor)
         flat = tensor.as_strided((tensor.untyped_storage().nbytes() // 4,), (1,), 0)
-        results[f"{name}_kept"] = flat[:24].clone()  # what is beyond the old elements is not initialized
+        results[f"{name}_kept"] = flat[:24].clone()  # elements beyond the old ones are not initialized
         results[f"{name}_view"] = torch.tensor([tensor.dim(), *tensor.shape, *tensor.stride(), tensor.storage_offset()])
     return results
 
@@ -178,7 +178,7 @@ def set_beyond_the_storage(device: str) -> Results:
         held = [t.untyped_storage().nbytes() for t in (source, tensor)]
         results |= {f"{name}_bytes": torch.tensor(held), f"{name}_kept": source.clone()}
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-        if min(held) <= last * tensor.element_size():  # a write would damage what lies behind
+        if min(held) <= last * tensor.element_size():  # a write would damage the memory after the storage
             continue
         tensor.fill_(100)
         results[name] = tensor.clone()
@@ -231,7 +231,7 @@ def _filled(make: Callable[[], torch.Tensor]) -> torch.Tensor:
         torch.use_deterministic_algorithms(before, warn_only=warns)
 
 
-#: Calls of ops of several kinds, whose results are exact. For some of them a backend falls back to CPU.
+#: Calls of several kinds of ops with exact results. For some of the ops, a backend falls back to CPU.
 NEW_RESULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "clone": torch.clone,
     "relu": torch.relu,
@@ -272,13 +272,13 @@ def results_grow(device: str) -> Results:
     def given(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         result = make(_values(24, torch.float32, device).view(4, 6))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of an `out=` that has elements and another size
+            warnings.simplefilter("ignore")  # torch warns about an `out=` that has elements and another size
             torch.cat([_values(100, result.dtype, device), _values(300, result.dtype, device)], out=result)
         return result
 
     try:
         torch.empty(2, device=device).resize_(9)
-    except RuntimeError as e:  # which other programs find
+    except RuntimeError as e:  # other programs find that
         raise NotOffered(f"tensors that can be resized: {first_line(e)}") from e
     results: Results = {}
     for name, make in NEW_RESULTS.items():
@@ -299,7 +299,7 @@ def results_of_inference_mode(device: str) -> Results:
     return {name: offered(partial(is_inference, make)) for name, make in NEW_RESULTS.items()}
 
 
-#: Changes of the size, the place or the storage of 6 floats that have to raise.
+#: Changes of the size, the place or the storage of 6 floats. Each must raise.
 REFUSED: dict[str, Callable[[torch.Tensor], object]] = {
     "resize_.negative": lambda x: x.resize_(-2),
     "resize_.format_of_another_rank": lambda x: x.resize_(4, memory_format=torch.channels_last),

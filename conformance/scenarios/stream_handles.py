@@ -1,6 +1,6 @@
-"""Streams as objects: which are equal, and what they tell of themselves.
+"""Streams as objects: their equality, and what they report about themselves.
 
-CPU has none of it. Its results are what is promised: that each property holds.
+CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def streams_as_objects(device: str) -> Results:
         own = named(module_of(device), "current_stream")(index)
         with current(torch.Stream(device)):
             within = named(module_of(device), "default_stream")(index)
-        of_module = {one, own, within}  # its class need not equal torch's own
+        of_module = {one, own, within}  # the class of the module's streams need not equal torch's own
         return len(of_module) == 1 and (one.stream_id, one.device) == (other.stream_id, other.device)
 
     return held(device, {

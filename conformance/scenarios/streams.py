@@ -1,7 +1,8 @@
-"""Work of several streams: its order, and the memory that it uses.
+"""Work on several streams: its order, and the memory that it uses.
 
-On CPU the same calls run one after the other, and give what the device has to give whenever its work is done. A part
-keeps a stream busy, and then does at once what would go wrong if the device forgot that the stream is not done.
+On CPU the same calls run one after the other. They give the results that the device must give, whenever its work is
+done. A part keeps a stream busy, and at once makes calls that go wrong if the device forgets that the stream is not
+done.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from conformance.scenarios.busy_streams import (
 from conformance.scenarios.model import Results, offered, scenario
 
 MANY = 3000  # calls without a wait
-PATIENCE = 30.0  # seconds until work has to be done
+PATIENCE = 30.0  # seconds within which work must be done
 
 
 @scenario(exact=True, area="memory")
@@ -83,11 +84,11 @@ def _freed_under_another(device: str) -> torch.Tensor:
 
 
 def _named_by_a_view(device: str) -> torch.Tensor:
-    """Free memory of which only a part in its middle was told to be used by a stream."""
+    """Free memory that a stream uses. Only a view of its middle was passed to ``record_stream``."""
 
     def part(device: str, value: float) -> torch.Tensor:
         x = filled(device, value)[SIZE // 4 : SIZE // 2]
-        with busy_stream(device, 8 * CALLS) as stream:  # not done when the memory is taken, also if the host is slow
+        with busy_stream(device, 8 * CALLS) as stream:  # busy when the memory is taken, even if the host is slow
             made = x + 1
         if stream is not None:
             x.record_stream(stream)
@@ -126,7 +127,7 @@ def _fetched_to_pinned(device: str) -> torch.Tensor:
 
 
 def _fetched_to_freed_pinned(device: str) -> torch.Tensor:
-    """Free pinned memory while a copy writes to it late. What takes its place keeps its own values."""
+    """Free pinned memory while a late copy writes to it. Return its successors, which must keep their own values."""
 
     def part(device: str, value: float) -> torch.Tensor:
         target = pinned(device, torch.zeros(SIZE))
@@ -186,9 +187,10 @@ Wait = Callable[[torch.Stream, torch.Stream, torch.Event], object]
 def _behind(
     wait: Wait, device: str, value: float, *, keeps_event: bool = True, recorded_before: bool = False
 ) -> torch.Tensor:
-    """Return what a second stream reads of what a first one writes late, once it has waited.
+    """Return the result of a second stream, which reads a tensor that a first stream writes late.
 
-    ``recorded_before``: the event is recorded on the second stream first, which has nothing to do.
+    ``wait`` makes the second stream wait before it reads. ``keeps_event``: whether the event still exists when it
+    reads. ``recorded_before``: whether the event is first recorded on the second stream, which has nothing to do.
     """
     first, second = new_stream(device), new_stream(device)
     if first is None or second is None:
@@ -236,7 +238,7 @@ def _awaited_though_recorded_elsewhere_before(device: str) -> torch.Tensor:
 
 
 def _waited_for_again(device: str) -> torch.Tensor:
-    """Record an event several times. A stream waits each time, and reads what is written before."""
+    """Record an event several times. Each time, wait for it and read the values that were written before it."""
     stream = new_stream(device)
     event = torch.Event(device) if stream is not None else None
     x, made = torch.zeros(SIZE, device=device), []
@@ -263,7 +265,7 @@ def _in_a_row(device: str) -> torch.Tensor:
 
 
 def _until(done: Callable[[], bool]) -> None:
-    """Ask until work is done. Raises TimeoutError if it is not within the patience."""
+    """Poll ``done`` until it returns true. Raises TimeoutError after ``PATIENCE`` seconds."""
     end = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > end:
@@ -319,9 +321,9 @@ def _called_while_it_is_busy(device: str) -> torch.Tensor:
 
 
 def _seen_elsewhere(busy: bool, device: str, value: float) -> torch.Tensor:
-    """Return the gradient that the stream sees which calls ``backward``, and no forward call.
+    """Return the gradient that a stream sees which calls ``backward``, but made no forward call.
 
-    ``busy``: the gradients wait behind other work of the stream of the forward call.
+    ``busy``: whether the gradients wait for other work of the stream of the forward call.
     """
     weight = filled(device, 0.5).requires_grad_()
     with busy_stream(device) as stream:
@@ -355,7 +357,7 @@ def _many(device: str) -> torch.Tensor:
 
 
 def _one_of_many(device: str) -> torch.Tensor:
-    """Read one result while others wait, and then those."""
+    """Return one result that is read while others wait, and then the others."""
     found = []
     for value in range(ROUNDS):
         sent = pinned(device, torch.full((SIZE,), float(value))).to(device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""Subclasses of tensors and modes of Python that see the calls of ops: they see and change the device's as CPU's."""
+"""Subclasses of tensors and modes of Python, which see and change calls of ops on the device as on CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _X = torch.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]])
 
 
 class Halved(torch.Tensor):
-    """A tensor that computes by another one, which is half of it. Its own memory holds NaN."""
+    """A tensor that computes with another tensor, which is half of it. Its own memory holds NaN."""
 
     half: torch.Tensor
 
@@ -35,7 +35,7 @@ class Halved(torch.Tensor):
 
 
 class Labelled(torch.Tensor):
-    """A tensor with a label, which what is computed of it keeps."""
+    """A tensor with a label. Results that are computed from it keep the label."""
 
     label: str = ""
 
@@ -48,7 +48,7 @@ class Labelled(torch.Tensor):
 
 
 class Doubled(TorchDispatchMode):
-    """Doubles the results of products of matrices."""
+    """A mode that doubles the results of matrix products."""
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = op(*args, **(kwargs or {}))
@@ -56,7 +56,7 @@ class Doubled(TorchDispatchMode):
 
 
 class InFloat64(TorchFunctionMode):
-    """Makes ones and zeros in float64."""
+    """A mode that makes ones and zeros in float64."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         dtype = {"dtype": torch.float64} if function in (torch.ones, torch.zeros) else {}
@@ -82,7 +82,7 @@ def gradient_of(x: torch.Tensor) -> torch.Tensor:
     return x.grad
 
 
-#: What is done with a tensor that is kept as another one of the device.
+#: Calls with a tensor that is stored as another tensor of the device.
 OF_HALVED: dict[str, Callable[[str], torch.Tensor]] = {
     "computed": lambda device: _computed(_halved(device)),
     "gradient": lambda device: gradient_of(_halved(device)),

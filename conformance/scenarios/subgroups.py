@@ -1,4 +1,4 @@
-"""Process groups of some of three processes, and who is who in them."""
+"""Process groups of some of three processes, and the ranks of their members."""
 
 from __future__ import annotations
 

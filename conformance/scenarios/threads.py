@@ -10,7 +10,7 @@ import torch
 from conformance.scenarios.model import Results, scenario
 
 THREADS, ROUNDS, TENSORS = 4, 300, 200
-# A slow device, like a simulator or one with injected delays, does fewer rounds, and its results are the same.
+# A slow device, such as a simulator or a device with injected delays, does fewer rounds, with the same results.
 SECONDS = 20.0
 
 
@@ -30,7 +30,7 @@ def clipped_gradients(device: str) -> Results:
 
 
 def _work(device: str, seed: int) -> dict[str, list[torch.Tensor]]:
-    """Compute with many tensors in one call: during the call, Python's lock is released."""
+    """Return the results of calls that compute with many tensors each. During a call, Python's lock is released."""
     parameters = [torch.ones(8, device=device, requires_grad=True) for _ in range(TENSORS)]
     gradients = [torch.full((8,), float(seed + number), device=device) for number in range(TENSORS)]
     for parameter, gradient in zip(parameters, gradients, strict=True):

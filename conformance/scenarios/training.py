@@ -1,4 +1,4 @@
-"""One step of training of the modules of ``torch.nn``, and what goes with it: optimizers, AMP, checkpoints."""
+"""One training step of the modules of ``torch.nn``, and what belongs to it: optimizers, AMP, checkpoints."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
 
 def _step(device: str, make: Callable[[], Made], outputs: slice = slice(None), **optimizer: Any) -> torch.Tensor:
-    """Return the loss, the gradients and the parameters after a step, in one row. All is made on CPU from one seed.
+    """Return the loss, the gradients and the parameters after a step, in one row.
 
-    ``outputs``: those of the module that the loss is made of.
+    The module and its inputs are made on CPU from one seed. ``outputs``: the outputs of the module that enter the loss.
     """
     torch.manual_seed(0)
     module, inputs = make()
@@ -77,12 +77,12 @@ RECURRENT: dict[str, Callable[[], Made]] = {
 }
 
 
-#: The numbers of outputs of recurrent layers and cells that have several.
+#: The numbers of outputs of the recurrent layers and cells with several outputs.
 OUTPUTS = {"rnn": 2, "gru": 2, "lstm": 3, "lstm_cell": 2}
 
 
 class _SelfAttention(nn.Module):
-    """Attention of a sequence to itself, with one argument."""
+    """Self-attention of a sequence, as a module with one argument."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ def fused_optimizers(device: str) -> Results:
 
 
 def _fused(steps: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """Return what steps of a fused optimizer give. Raises NotOffered if torch does not take it for the device."""
+    """Return the result of steps of a fused optimizer. Raises NotOffered if torch does not take it for the device."""
     try:
         return steps()
     except RuntimeError as e:
@@ -193,7 +193,7 @@ def _fused(steps: Callable[[], torch.Tensor]) -> torch.Tensor:
 
 
 def _scaled_steps(device: str, name: str) -> torch.Tensor:
-    """Return a weight after steps of a fused optimizer with scaled gradients, of which the second are infinite."""
+    """Return a weight after steps of a fused optimizer with scaled gradients, which are infinite in the second step."""
     scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0, growth_interval=1)
     weight = torch.ones(3, device=device, requires_grad=True)
     optimizer = OPTIMIZERS[name]([weight], lr=0.5, fused=True)
@@ -253,7 +253,10 @@ def scaled_gradients(device: str) -> Results:
 
 
 def _scaled_in_two_dtypes(device: str) -> Results:
-    """Skip the steps of two weights of which one has an infinite gradient. A scaler looks through each dtype alone."""
+    """Return two weights and the scale after steps in which one weight has an infinite gradient, or none.
+
+    The weights have different dtypes. A scaler looks at the gradients of each dtype separately.
+    """
     weights = [torch.ones(3, dtype=d, device=device, requires_grad=True) for d in (torch.float32, torch.bfloat16)]
     optimizer = torch.optim.SGD(weights, lr=0.5)
     scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0)
@@ -303,7 +306,7 @@ def autocast_of_modules(device: str) -> Results:
     }
 
 
-#: Products of a matrix of 3 x 3 that write a tensor of that size, which they are given.
+#: Products of a 3 x 3 matrix that are written to ``out``, a tensor of the same size.
 _WRITING: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "mm": lambda a, out: torch.mm(a, a, out=out),
     "addmm": lambda a, out: torch.addmm(a.t() * 8, a, a, out=out),
@@ -323,7 +326,7 @@ def autocast_leaves_what_it_is_given(device: str) -> Results:
     https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
     """
     kind = _autocasts(device)
-    a = on(device, 1 + torch.arange(9.0).view(3, 3) / 1024)  # of more digits than bfloat16 has
+    a = on(device, 1 + torch.arange(9.0).view(3, 3) / 1024)  # needs more digits than bfloat16 has
 
     def written(name: str) -> torch.Tensor:
         out = torch.zeros(3, 3, device=device)
@@ -421,7 +424,7 @@ def _autocasts(device: str) -> str:
 
 
 def _casts(device: str, *ops: str) -> bool:
-    """Whether one of the ops has a kernel for autocast on a device: the lists of torch are an offer to backends."""
+    """Return whether one of the ops has an autocast kernel on a device. Backends need not cover torch's lists."""
     return any(autocasts(op, torch.device(device).type) for op in ops)
 
 

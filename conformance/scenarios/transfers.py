@@ -1,4 +1,4 @@
-"""Copies between the host and the device, and between devices, of sizes and layouts that no sample of an op has."""
+"""Copies between the host and the device, and between devices, with sizes and layouts that no sample of an op has."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 from conformance.scenarios.asking import another
 from conformance.scenarios.model import NotOffered, Results, conjugated, name_of, offered, on, scenario
 
-#: Bytes around which transfers are staged, or cut into pieces.
+#: Sizes in bytes near which a transfer may be staged, or cut into pieces.
 EDGES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)
 DTYPES = (torch.uint8, torch.bfloat16, torch.float32, torch.int64, torch.complex128)
-#: From one dtype to another, in one call.
+#: Conversions from one dtype to another in one call.
 CONVERSIONS = (
     (torch.float32, torch.float16), (torch.float16, torch.float32), (torch.float32, torch.bfloat16),
     (torch.int64, torch.float32), (torch.int64, torch.int32), (torch.uint8, torch.int64), (torch.bool, torch.float32),
@@ -23,7 +23,7 @@ CONVERSIONS = (
     (torch.float16, torch.bfloat16),
 )  # fmt: skip
 _ROWS = 67
-#: Numbers of each dtype, some of which float32, 32 bits, or the lowest byte do not hold.
+#: Numbers of each dtype. Some do not fit into float32, into 32 bits, or into the lowest byte.
 _WHOLE = (0, 1, -1, 255, 256, 1 << 16, (1 << 24) + 1, -(1 << 24) - 1, (1 << 31) - 1, -(1 << 31))
 _LONG = (*_WHOLE, 1 << 31, 1 << 32, (1 << 40) + 1, (1 << 53) - 1)
 _REAL = (0.0, -0.0, 0.1, -2.5, 1e-30, 3e38, *map(float, _WHOLE))
@@ -43,7 +43,7 @@ LAYOUTS: dict[str, Layout] = {
     "gap": lambda flat: _matrix(flat)[:, 2:-1],
     "rows": lambda flat: _matrix(flat)[1::3],
 }
-#: Those of sources alone: no copy may write to an expanded view.
+#: Layouts of sources only: no copy may write to an expanded view.
 SOURCES = LAYOUTS | {"expanded": lambda flat: flat[: flat.numel() // 8].unsqueeze(1).expand(-1, 8)}
 
 
@@ -67,7 +67,10 @@ def _values(size: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _of_each(layouts: dict[str, Layout], made: Callable[[torch.Tensor, Layout], torch.Tensor]) -> Results:
-    """Return what is ``made`` of flat values on the host and a layout: in float32 all sizes, in others one."""
+    """Return the results of ``made`` for flat values on the host and each layout.
+
+    All sizes and layouts are tried in float32; one size and three layouts in other dtypes.
+    """
     results: Results = {}
     for size in EDGES:
         for name, layout in layouts.items():
@@ -93,7 +96,7 @@ def to_the_device(device: str) -> Results:
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy without a layout of its own: on CPU, a transfer to CPU returns its argument."""
+    """Return a contiguous copy: on CPU, a transfer to CPU returns its argument itself."""
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
@@ -135,7 +138,7 @@ def without_blocking(device: str) -> Results:
         return torch.stack((_dense(there), _dense(view)))
 
     results = _of_each(LAYOUTS, made)
-    return {name: r.cpu() if isinstance(r, torch.Tensor) else r for name, r in results.items()}  # waits
+    return {name: r.cpu() if isinstance(r, torch.Tensor) else r for name, r in results.items()}  # these copies wait
 
 
 @scenario(exact=True)
@@ -164,7 +167,7 @@ def numbers_converted(device: str) -> Results:
 
 
 def _holds(dtype: torch.dtype, number: float) -> bool:
-    """Whether a conversion of the number to a dtype is defined: to integers, those in their range."""
+    """Return whether the conversion of a number to a dtype is defined. For integers, it must be in their range."""
     if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
         return True
     return bool(torch.iinfo(dtype).min <= number <= torch.iinfo(dtype).max)
@@ -249,7 +252,7 @@ def _moved(values: torch.Tensor, layout: Layout, to: str, dtype: torch.dtype) ->
     return _dense(layout(values).to(to, dtype))
 
 
-#: Sizes beyond the tiles in which kernels turn tensors, none of which is a multiple of one.
+#: Sizes larger than the tiles in which kernels transpose tensors, and not multiples of a tile.
 TURNED = ((35, 67), (3, 33, 65), (2, 3, 34, 37))
 
 
@@ -273,7 +276,7 @@ def turned_within_the_device(device: str) -> Results:
     }
 
 
-#: Sizes of a target and of a source that does not broadcast to it, some with as many elements.
+#: Sizes of a target and of a source that does not broadcast to it. Some pairs have the same number of elements.
 MISFITS = (((2, 3), (3, 2)), ((2, 3), (6,)), ((6,), (2, 3)), ((4,), (2, 2)), ((2, 3), (2,)), ((1,), (2,)), ((), (2,)))
 
 

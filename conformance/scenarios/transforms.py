@@ -1,4 +1,4 @@
-"""Transforms of functions by ``torch.func`` and ``torch.autograd.functional``, alone and in each other."""
+"""Transforms of functions by ``torch.func`` and ``torch.autograd.functional``, alone and nested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _V = torch.tensor([[1.0, -0.5, 0.25], [0.75, 2.0, -1.0]])
 
 
 def _f(x: torch.Tensor) -> torch.Tensor:
-    """Return a row: a product, an index, a reduction and a write into a new tensor meet."""
+    """Return a row that is computed by a product, an index, a reduction, and a write into a new tensor."""
     y = torch.sin(x) @ torch.cos(x).t()
     y = y.index_select(0, torch.tensor([1, 0], device=x.device)).tril()
     y[0] = y[0] + torch.logsumexp(x, -1)
@@ -30,7 +30,7 @@ def _sum(x: torch.Tensor) -> torch.Tensor:
 
 
 def _row(*values: Any) -> torch.Tensor:
-    """Return the elements of tensors one after the other."""
+    """Return the elements of tensors in one row."""
     return torch.cat([t.detach().flatten() for t in tensors_of(values)])
 
 
@@ -111,7 +111,7 @@ def of_modules(device: str) -> Results:
     return {call.__name__: offered(call) for call in calls}
 
 
-#: What is drawn in a batch: a function of a member.
+#: Draws in a batch, as functions of one member.
 DRAWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "dropout": lambda x: nn.functional.dropout(torch.ones_like(x), 0.5),
     "rand_like": torch.rand_like,
@@ -125,7 +125,7 @@ DRAWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _drawn_in_a_batch(device: str, draw: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Return whether the members of a batch drew each for itself, then alike, and whether neither was allowed."""
+    """Return for ``randomness`` "same", "different" and "error" of ``vmap`` whether the draws are as it says."""
     batch = torch.ones(3, 64, device=device)
 
     def drawn(how: str) -> bool:

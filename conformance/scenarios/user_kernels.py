@@ -14,7 +14,7 @@ import torch
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario
 
 NAMESPACE = "conformance_user_kernels"
-#: Of each kernel that ran: the device that it is for, and that of its argument.
+#: For each kernel that ran: the type of the device that it is for, and that of its argument's device.
 CALLS: list[tuple[str, str]] = []
 
 
@@ -30,7 +30,7 @@ def _scale(of: str, x: torch.Tensor, by: float) -> None:
 
 @cache
 def _ops(kind: str) -> Any:
-    """Return the ops, which have kernels for CPU and for a kind of device. They are defined once in a process."""
+    """Return the ops, with kernels for CPU and for a kind of device. They are defined once in a process."""
 
     def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
         return _scaled("cpu", x, by)
@@ -60,7 +60,7 @@ def kernels_of_the_device(device: str) -> Results:
     calls = _calls_for_results(kind, ops.scaled, x) | _calls_that_write(ops.scale, x)
 
     def counted(call: Callable[[], torch.Tensor]) -> torch.Tensor:
-        """Return the result, the number of kernels that ran, and whether each is that of the device.
+        """Return the result, the number of kernels that ran, and whether all of them are for the device.
 
         Raises AssertionError if the call does not reach a kernel.
         """
@@ -68,7 +68,7 @@ def kernels_of_the_device(device: str) -> Results:
         try:
             found = call().detach().cpu().flatten()
         except NotImplementedError as e:
-            if NAMESPACE in str(e):  # it is the op with the kernel that is said to have none
+            if NAMESPACE in str(e):  # the error is about the op that has the kernel
                 raise AssertionError(first_line(e)) from e
             raise
         return torch.cat([found, torch.tensor([len(CALLS), set(CALLS) == {(kind, kind)}])])
@@ -80,7 +80,7 @@ def _autocast(kind: str) -> AbstractContextManager[Any]:
     if not torch.amp.is_autocast_available(kind):
         raise NotOffered("autocast")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a dtype that the device does not cast to
+        warnings.simplefilter("ignore")  # about a dtype that the device does not cast to
         mode: AbstractContextManager[Any] = torch.autocast(kind, dtype=torch.bfloat16)
         return mode
 
@@ -121,7 +121,7 @@ def _calls_that_write(scale: Any, x: torch.Tensor) -> dict[str, Callable[[], tor
         return whole
 
     def saved_for_a_gradient() -> torch.Tensor:
-        """Return whether autograd knows that a tensor was written which it had saved."""
+        """Return 1 if autograd detects that a tensor was written after it was saved, else 0."""
         factor = x.clone()
         loss = (x.clone().requires_grad_() * factor).sum()
         scale(factor, 2.0)

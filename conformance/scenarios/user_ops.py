@@ -1,6 +1,6 @@
-"""Ops that a user defines for CPU: what a device's fallback makes of schemas that torch's own ops hardly have.
+"""Ops that a user defines for CPU. They test a device's fallback with schemas that torch's own ops hardly have.
 
-A backend without a fallback has no kernel for them, which is no failure.
+A backend without a fallback has no kernel for them, which is not a failure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _empty(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return x[:0].clone(), x.sum()
 
 
-#: Kernels, by the schemas that a call sees.
+#: The kernels of the ops, by their schemas.
 OPS: dict[str, Callable[..., Any]] = {
     "facts(Tensor x, float scale, bool doubled, str name, int[] sizes) -> (Tensor, int, float, bool)": _facts,
     "each(Tensor(a!)[] tensors, Tensor by) -> ()": _each,
@@ -67,9 +67,10 @@ OPS: dict[str, Callable[..., Any]] = {
 
 @cache
 def _library() -> torch.library.Library:
-    """Define the ops, once in a process, with kernels for CPU alone. They are gone with the result.
+    """Define the ops, once in a process, with kernels for CPU alone. They exist as long as the result.
 
-    Torch 2.6 and 2.8 have no kernel that leads from autograd to a renamed device, so the ops say that it does.
+    Torch 2.6 and 2.8 have no kernel that leads from autograd to a renamed device, so each op has a fallthrough for
+    autograd.
     """
     library = torch.library.Library(NAMESPACE, "DEF")
     for schema, kernel in OPS.items():
@@ -122,7 +123,7 @@ def _calls_that_write(ops: Any, x: torch.Tensor) -> Calls:
         return torch.cat([tensor.flatten() for tensor in tensors])
 
     def within(write: Callable[[torch.Tensor], Any]) -> torch.Tensor:
-        """Return whole rows, of which a part was written."""
+        """Return whole rows after a part of them was written."""
         rows = x.clone()
         write(rows[1:, ::2])
         return rows

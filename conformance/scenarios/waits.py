@@ -1,4 +1,4 @@
-"""Waits for a device: Python's other threads run meanwhile."""
+"""Waits for a device, during which Python's other threads run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from conformance.scenarios.busy_streams import LACKING, synchronize
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 SIZE = 512  # rows of the matrices that keep a device busy
-LONG = 0.15  # seconds of a wait; for half of them no thread that is let run is silent
-MOST = 1 << 14  # calls that are tried to make a wait so long
-ATTEMPTS = 12  # waits that are looked at, at most
-SILENT = 6  # long ones in which no other thread runs: some may be the machine's doing, but not all
+LONG = 0.15  # seconds of a wait; a thread that may run is never silent for half of them
+MOST = 1 << 14  # the largest number of calls that is tried to make a wait so long
+ATTEMPTS = 12  # waits that are measured, at most
+SILENT = 6  # long waits in which no other thread runs: the machine may cause some, but not all
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
@@ -38,7 +38,7 @@ def threads_run_meanwhile(device: str) -> Results:
 
 
 def _long_work(device: str) -> int:
-    """Return how many products the device is busy with for long after they were called; 0 if it computes at once."""
+    """Return a number of products that keep the device busy for ``LONG`` after the calls; 0 if there is none."""
     calls = 1
     while calls <= MOST:
         start = time.monotonic()
@@ -61,7 +61,7 @@ def _multiplied(device: str, calls: int) -> torch.Tensor:
 
 
 def others_run(device: str, calls: int, way: Callable[[torch.Tensor], Callable[[], object]]) -> bool:
-    """Return whether another thread runs while this one waits. True where few waits are long."""
+    """Return whether another thread runs while this one waits. True also if too few waits are long."""
     silent = 0
     for _ in range(ATTEMPTS if calls else 0):
         with _ticking() as ticks:
@@ -69,7 +69,7 @@ def others_run(device: str, calls: int, way: Callable[[torch.Tensor], Callable[[
             begun, start = len(ticks), time.monotonic()
             wait()
             times = [start, *ticks[begun:], time.monotonic()]
-        if times[-1] - start < LONG / 2:  # the machine was slower when it was asked how many calls take long
+        if times[-1] - start < LONG / 2:  # the machine was slower when ``calls`` was measured
             continue
         if max(later - earlier for earlier, later in itertools.pairwise(times)) < LONG / 2:
             return True
@@ -81,7 +81,7 @@ def others_run(device: str, calls: int, way: Callable[[torch.Tensor], Callable[[
 
 @contextmanager
 def _ticking() -> Iterator[list[float]]:
-    """Run a thread that writes down the time each millisecond, as far as it is let."""
+    """Run a thread that records the time each millisecond, whenever it may run. Yield the list of times."""
     ticks: list[float] = []
     ended = Event()
 
@@ -99,13 +99,13 @@ def _ticking() -> Iterator[list[float]]:
 
 
 def _stream_of(device: str) -> torch.Stream:
-    """Return the current stream. Raises NotOffered."""
+    """Return the current stream. Raises NotOffered if the device is not torch's accelerator."""
     accelerator(device)
     return torch.accelerator.current_stream(device)
 
 
 def _event_of(device: str) -> torch.Event:
-    """Return an event that is recorded now. Raises NotOffered."""
+    """Return an event that was just recorded. Raises NotOffered if the device has no events."""
     try:
         event = torch.Event(device)
         event.record(_stream_of(device))

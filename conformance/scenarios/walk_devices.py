@@ -12,7 +12,7 @@ STREAMS = "streams"
 
 @kind(DEVICES, weight=2)
 def set_device(s: State, step: Step) -> None:
-    """Make a device current, outside of blocks with a stream, of which not every one restores it."""
+    """Make a device current. This is not done within blocks with a stream, since not all of them restore the device."""
     s.must_be_outside_of_streams()
     device = device_of(s, step)
     way = step.pick("way", ("torch.accelerator.set_device_index", f"torch.{s.kind}.set_device"))
@@ -48,27 +48,27 @@ def current_device(s: State, step: Step) -> None:
 
 @kind(DEVICES)
 def device_of_factories(s: State, _: Step) -> None:
-    """Ask where a tensor is made if nothing is said."""
+    """Ask where a factory makes a tensor if no device is named."""
     wanted = '"cpu"' if s.thread.default_device is None else s.name(s.thread.default_device)
     s.write(f"assert torch.ones(2).device == torch.device({wanted})")
 
 
 @kind(DEVICES, "in_device", weight=8)
 def end_block(s: State, step: Step) -> None:
-    """End the innermost block, now and then by an exception."""
+    """End the innermost block, sometimes by an exception."""
     s.close(by_error=step.pick("way", range(4)) == 0)
 
 
 @kind(DEVICES)
 def in_thread(s: State, step: Step) -> None:
-    """Begin what another thread does."""
+    """Begin the work of another thread."""
     s.must_be_in_main_thread()
     s.open_thread(device_of(s, step))
     begin(s, f"u{step.number}")
 
 
 def begin(s: State, prefix: str = "s") -> None:
-    """Name the current device and the current streams of a thread that begins."""
+    """Set the current device of a thread that begins, and name its current streams."""
     s.write(f"torch.accelerator.set_device_index({s.thread.device})")
     for index in s.devices:
         name = f"{prefix}_{index}"
@@ -79,7 +79,7 @@ def begin(s: State, prefix: str = "s") -> None:
 
 @kind(STREAMS, weight=2)
 def new_stream(s: State, step: Step) -> None:
-    """Make a stream, of a device that may not be current."""
+    """Make a stream on a device that may not be current."""
     device, name = device_of(s, step), f"s{step.number}"
     way = step.pick("way", (f"torch.Stream({s.name(device)})", f"torch.{s.kind}.Stream(device={s.name(device)})"))
     s.write(f"{name} = {way}", f"assert {name}.device == torch.device({s.name(device)})")
@@ -100,10 +100,10 @@ def in_stream(s: State, step: Step) -> None:
 
 @kind(STREAMS, "new_stream", weight=3)
 def in_stream_itself(s: State, step: Step) -> None:
-    """Begin a block with a stream itself, which is not within another one of it.
+    """Begin a block with the stream object itself, which is not within another block with this stream.
 
-    A stream that is current already is left out, so only new ones are taken: some versions of torch do nothing then,
-    others make its device current.
+    Only streams that were made and are not current are taken. For a current stream, some versions of torch do nothing,
+    and others make its device current.
     """
     taken = {*s.thread.streams.values(), *(block.stream for block in s.blocks)}
     stream = step.pick("stream", [name for name in s.streams if "_" not in name and name not in taken])
@@ -112,7 +112,7 @@ def in_stream_itself(s: State, step: Step) -> None:
 
 @kind(STREAMS, "new_stream")
 def set_stream(s: State, step: Step) -> None:
-    """Make a stream current, outside of blocks that would restore another one."""
+    """Make a stream current. This is not done within blocks with a stream, which would restore another one."""
     s.must_be_outside_of_streams()
     stream = step.pick("stream", _own_streams(s))
     s.write(f"{step.pick('way', ('torch.accelerator', f'torch.{s.kind}'))}.set_stream({stream})")
@@ -129,7 +129,7 @@ def current_stream(s: State, step: Step) -> None:
 
 @kind(STREAMS)
 def default_stream(s: State, step: Step) -> None:
-    """Ask for the default stream of a device, which is none that was made, and the same in each place."""
+    """Ask for the default stream of a device. It is none of those that were made, and always the same."""
     device = device_of(s, step)
     made = [name for name, index in s.streams.items() if index == device and "_" not in name]
     s.write(f"d = torch.{s.kind}.default_stream({form_of(s, step, device)})", f"assert d not in [{', '.join(made)}]",
@@ -176,7 +176,7 @@ def wait_stream(s: State, step: Step) -> None:
 
 @kind(STREAMS, "record_event")
 def await_event(s: State, step: Step) -> None:
-    """Wait for an event, which is reached then."""
+    """Wait for an event, and check that it is reached."""
     event = step.pick("event", s.events)
     s.write(f"{event}.synchronize()", f"assert {event}.query()")
     s.order.wait(HOST, s.events[event][1])
@@ -184,7 +184,7 @@ def await_event(s: State, step: Step) -> None:
 
 @kind(STREAMS, "new_stream")
 def await_stream(s: State, step: Step) -> None:
-    """Wait for a stream, which has nothing to do then."""
+    """Wait for a stream, and check that it has nothing left to do."""
     stream = step.pick("stream", s.streams)
     s.write(f"{stream}.synchronize()", f"assert {stream}.query()")
     s.order.wait(HOST, s.order.of(stream))
@@ -192,7 +192,7 @@ def await_stream(s: State, step: Step) -> None:
 
 @kind(STREAMS)
 def await_device(s: State, step: Step) -> None:
-    """Wait for a device, whose streams have nothing to do then."""
+    """Wait for a device, and check that its current stream has nothing left to do."""
     device = device_of(s, step)
     way = step.pick("way", ("torch.accelerator.synchronize", f"torch.{s.kind}.synchronize"))
     s.write(f"{way}({form_of(s, step, device)})", f"assert {s.current(device)}.query()")

@@ -11,7 +11,7 @@ from conformance.torch_versions import seeds
 #: The area of the kinds of steps.
 GENERATORS = "generators"
 
-# Calls with D for a device, n for how many numbers, and g or e for the generator.
+# Calls that draw. D stands for a device, n for the number of draws, and g or e for the generator.
 _DRAWS = (
     "torch.rand({n}, dtype=torch.float32, device=D{g})", "torch.randn({n}, dtype=torch.float32, device=D{g})",
     "torch.randint(0, 1 << 30, ({n},), device=D{g})", "torch.randperm({n}, device=D{g})",
@@ -20,7 +20,7 @@ _DRAWS = (
 )  # fmt: skip
 _SIZES = (1, 3, 64, 130)
 _SEEDS = (5, 6)
-_MANY = 64  # numbers that two streams have all in common by a negligible chance
+_MANY = 64  # numbers: the chance that two streams agree in all of them is negligible
 
 
 @kind(GENERATORS, weight=6)
@@ -49,7 +49,7 @@ def initial_seed(s: State, _: Step) -> None:
 
 
 def _draw(s: State, step: Step, source: Source, generator: str) -> Source:
-    """Write a draw, and compare it with earlier ones. Returns the state behind it."""
+    """Write a draw, and compare it with earlier ones. Return the state after it."""
     known = [drawn for at, drawn in s.drawn if at == source]
     again = bool(known) and step.pick("again", (True, False))
     call, n = step.pick("draw", known if again else product(_DRAWS, _SIZES))
@@ -113,7 +113,7 @@ def save_state(s: State, step: Step) -> None:
 
 @kind(GENERATORS, "seed_all", "save_state", weight=3)
 def restore_state(s: State, step: Step) -> None:
-    """Restore a state that was saved, in a generator of its device."""
+    """Restore a saved state in a generator of its device."""
     name = step.pick("state", s.saved)
     source = s.saved[name]
     if source.own:
@@ -144,7 +144,7 @@ def restore_all_states(s: State, step: Step) -> None:
 
 @kind(GENERATORS, "seed_all", weight=2)
 def in_fork(s: State, _: Step) -> None:
-    """Begin a block behind which the default generators are as they were."""
+    """Begin a block whose end restores the default generators."""
     devices = list(s.devices)
     block = s.open(f'with torch.random.fork_rng(devices={devices}, device_type="{s.kind}"):')
     block.forked = dict(s.default_generators)

@@ -1,4 +1,4 @@
-"""The kinds of steps of a walk: each writes lines of its script, and what the device has to answer behind them."""
+"""The kinds of steps of a walk. Each writes lines of its script, and records what the device must answer after them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Write = Callable[[State, Step], None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of step. ``needs``: kinds that come first where it is tried alone. ``weight``: how often it is drawn."""
+    """A kind of step. ``needs``: kinds that precede it when it is tried alone. ``weight``: how often it is drawn."""
 
     write: Write
     area: str
@@ -21,7 +21,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The name of its function."""
+        """The name of the kind's function."""
         return self.write.__name__
 
 
@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {}
 
 
 def kind(area: str, *needs: str, weight: int = 1) -> Callable[[Write], Write]:
-    """Register a function as the kind of step of its name, see :class:`Kind`."""
+    """Return a decorator that registers a function as a kind of step with its name. See :class:`Kind`."""
 
     def register(write: Write) -> Write:
         KINDS[write.__name__] = Kind(write, area, needs, weight)
@@ -39,15 +39,15 @@ def kind(area: str, *needs: str, weight: int = 1) -> Callable[[Write], Write]:
 
 
 def device_of(s: State, step: Step) -> int:
-    """Return the index of a device."""
+    """Return the index of a device that the step picks."""
     return step.pick("device", s.devices)
 
 
 def form_of(s: State, step: Step, device: int) -> str:
-    """Return a device in one of the forms that functions take."""
+    """Return a device in one of the forms that functions take. The step picks the form."""
     return step.pick("form", (str(device), s.name(device), f"torch.device({s.name(device)})"))
 
 
 def tensor_of(s: State, step: Step) -> Tensor:
-    """Return a tensor. Raises NotPossible if there is none."""
+    """Return a tensor that the step picks. Raises NotPossible if there is none."""
     return s.tensors[step.pick("tensor", s.tensors)]

@@ -13,7 +13,7 @@ ERRORS = "errors"
 
 @kind(MODES)
 def in_no_grad(s: State, step: Step) -> None:
-    """Begin a block with or without gradients."""
+    """Begin a block with gradients on or off."""
     grad = step.pick("grad", (True, False))
     s.open(f"with torch.set_grad_enabled({grad}):", "grad")
     s.thread.grad = grad
@@ -21,14 +21,14 @@ def in_no_grad(s: State, step: Step) -> None:
 
 @kind(MODES)
 def in_autocast(s: State, step: Step) -> None:
-    """Begin a block with or without autocast."""
+    """Begin a block with autocast on or off."""
     dtype = step.pick("dtype", ("torch.bfloat16", "torch.float16", ""))
     words = f"dtype={dtype}" if dtype else "enabled=False"
     s.open(f'with torch.autocast("{s.kind}", {words}):', "autocast")
     s.thread.autocast = dtype
 
 
-#: What a program sets for all that follows: the call that sets it, the one that asks, and its values.
+#: Settings of torch: the call that sets each, the call that asks for it, and its values.
 _SETTINGS = {
     "threads": ("torch.set_num_threads({})", "torch.get_num_threads()", ("1", "2", "3")),
     "dtype": ("torch.set_default_dtype({})", "torch.get_default_dtype()", ("torch.float32", "torch.float64")),
@@ -44,9 +44,10 @@ _SETTINGS = {
 
 @kind(MODES, weight=2)
 def change_setting(s: State, step: Step) -> None:
-    """Change a setting of torch, in the main thread: others have a number of threads of their own.
+    """Change a setting of torch in the main thread. Other threads have a number of threads of their own.
 
-    Only in a new process CPU's kernels get threads: a forked one lacks those of its parent, and OpenMP waits for them.
+    The number of threads is changed in new processes only. A forked process lacks the threads of its parent, and OpenMP
+    would wait for them.
     """
     s.must_be_in_main_thread()
     name = step.pick("setting", [name for name in _SETTINGS if s.anew or name != "threads"])
@@ -63,7 +64,7 @@ def settings(s: State, _: Step) -> None:
         s.write(f"assert {_SETTINGS[name][1]} == {value}")
 
 
-#: Ops of all kinds, many of which no backend has kernels for. X is a square matrix, of float32.
+#: Ops of all kinds. Backends have no kernels for many of them. X is a square matrix of float32.
 _OPS = (
     "X.lgamma()", "X.erfinv()", "X.cumsum(0)", "X.sort()", "X.topk(2)", "X.unique()", "X.nonzero()", "X.histc(4)",
     "X.logsumexp(0)", "X.cumprod(1)", "X.kthvalue(1)", "X.mode()", "X.renorm(2, 0, 1.0)", "X.trace()", "X.tril()",
@@ -78,7 +79,7 @@ _OPS = (
 
 @kind(OPS, weight=3)
 def call_op(s: State, step: Step) -> None:
-    """Call an op. What it changes besides, what is asked later tells."""
+    """Call an op. Later steps check that it has changed nothing else."""
     device = device_of(s, step)
     s.write(f"X = torch.eye(4, dtype=torch.float32, device={s.name(device)})", step.pick("op", _OPS))
     s.order.submit(s.current(device))
@@ -86,7 +87,7 @@ def call_op(s: State, step: Step) -> None:
 
 @kind(MODES, weight=2)
 def modes(s: State, step: Step) -> None:
-    """Ask for the modes, and what an op does in them."""
+    """Ask for the modes, and check the result of an op in them."""
     thread, there = s.thread, s.name(device_of(s, step))
     s.write(f"assert torch.is_grad_enabled() is {thread.grad}",
             f'assert torch.is_autocast_enabled("{s.kind}") is {bool(thread.autocast)}',
@@ -95,9 +96,9 @@ def modes(s: State, step: Step) -> None:
             f"assert y.requires_grad is {thread.grad} and y.dtype == {thread.autocast or 'x.dtype'}")  # fmt: skip
 
 
-#: What has to raise, and says how much memory there is.
+#: A call that must raise. Its message says how much memory there is.
 _TOO_LARGE = "torch.empty(1 << 60, dtype=torch.uint8, device=D)"
-#: Calls that have to raise, with D for a device.
+#: Calls that must raise. D stands for a device.
 _WRONG = (
     "torch.ones(3, device=D) + torch.ones(4, device=D)", "torch.ones((2, 3), device=D) @ torch.ones((2, 3), device=D)",
     "torch.ones(3, device=D).view(2)", "torch.cat([torch.ones((2, 3), device=D), torch.ones((3, 2), device=D)])",
@@ -110,7 +111,7 @@ _WRONG = (
 
 @kind(ERRORS, "new_tensor", weight=4)
 def refused(s: State, step: Step) -> None:
-    """Call what has to raise, and leaves everything as it was. A call raises what it raised before."""
+    """Make a call that must raise and leave everything as it was. A repeated call must raise the same error."""
     wrong, name = step.pick("call", _WRONG), f"m{step.number}"
     call = wrong.replace("D", s.name(device_of(s, step)))
     s.write(f"{name} = error_of(lambda: {call})")

@@ -1,4 +1,4 @@
-"""Steps about tensors as objects: what views, copies, writes, modes and gradients make of all that they tell.
+"""Steps about tensors as objects: the effects of views, copies, writes, modes and gradients on all that they report.
 
 Each call runs on the device and on a twin on CPU, which is the model: both raise, or have the same results.
 """
@@ -12,7 +12,7 @@ from conformance.scenarios.walk_state import NotPossible, State, Step
 #: The area of the kinds of steps.
 OBJECTS = "objects"
 
-#: What scripts with these steps begin with, behind what all begin with.
+#: The beginning of scripts with these steps, after the beginning of all scripts.
 HELPERS = '''\
 objects = {}  # by name: a tensor of the device, its twin, and the device
 
@@ -218,7 +218,7 @@ def write_object(s: State, step: Step) -> None:
 
 @kind(OBJECTS, "make_object", "view_object")
 def grow_object(s: State, step: Step) -> None:
-    """Let a tensor have more elements than before, which are written."""
+    """Let a tensor have more elements than before, and write them all."""
     of = _object_of(s, step)
     call = _call(s, step, "growth", ("x.zero_().resize_(x.numel() + 3).fill_(1)",))
     s.write(f'both("", "{of}", lambda x: {call}, writes=True, grows=True)')
@@ -226,7 +226,7 @@ def grow_object(s: State, step: Step) -> None:
 
 @kind(OBJECTS, "make_object", "view_object", weight=3)
 def turn_object(s: State, step: Step) -> None:
-    """Change what a tensor tells of itself."""
+    """Change the properties that a tensor reports."""
     s.write(f'both("", "{_object_of(s, step)}", lambda x: {step.pick("turn", _TURNS)})')
 
 
@@ -246,7 +246,7 @@ def exchange_objects(s: State, step: Step) -> None:
 
 @kind(OBJECTS, "make_object", "make_object", weight=3)
 def write_from_object(s: State, step: Step) -> None:
-    """Copy a tensor into another one, maybe of another device."""
+    """Copy a tensor into another one, which may be on another device."""
     one = _object_of(s, step)
     other, call = _object_of(s, step, "other", one), step.pick("call", _WRITTEN_BY_ANOTHER)
     s.write(f'both("", "{one} {other}", lambda x, y: {call}, writes=True, across=True)')
@@ -254,7 +254,7 @@ def write_from_object(s: State, step: Step) -> None:
 
 @kind(OBJECTS, "make_object", "view_object")
 def copy_together(s: State, step: Step) -> None:
-    """Copy two tensors at once, of which the copies share memory as they do."""
+    """Copy two tensors in one call. The copies share memory if the tensors do."""
     one = _object_of(s, step)
     other, call = _object_of(s, step, "other", one), step.pick("call", _TOGETHER)
     made = f"{_new_name(s, f'o{step.number}')} {_new_name(s, f'p{step.number}')}"
@@ -283,13 +283,13 @@ def leave_mode(s: State, _: Step) -> None:
 
 @kind(OBJECTS)
 def make_device_current(s: State, step: Step) -> None:
-    """Make a device current, maybe another one than that of the tensors."""
+    """Make a device current, which need not be the device of the tensors."""
     s.thread.device = device_of(s, step)
     s.write(f"torch.accelerator.set_device_index({s.thread.device})")
 
 
 def check_objects(s: State) -> None:
-    """Ask for everything that all tensors tell. Raises NotPossible if there are none."""
+    """Check everything that all tensors report. Raises NotPossible if there are no tensors."""
     if not s.objects:
         raise NotPossible("objects")
     s.write("[check(name) for name in objects]")

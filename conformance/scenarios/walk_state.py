@@ -1,7 +1,7 @@
-"""What a walk knows while it writes its script: devices, streams and their order, tensors, generators and modes.
+"""The state of a walk while it writes its script: devices, streams and their order, tensors, generators and modes.
 
-It says what the device has to answer at each place. A script has no race: work of one stream that needs work of another
-one waits for it.
+The state gives the answer that the device must give at each place. A script has no race: if work of one stream needs
+work of another stream, the script waits for that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 HOST = "the host"
-#: Ways to wait for a stream: lines with A for the stream that waits, B for the other one, and D for its device.
+#: Ways to wait for a stream. In the lines, A is the stream that waits, B is the other one, and D is the device of B.
 WAITS = {
     "wait_stream": ("A.wait_stream(B)",),
     "event": ("e = torch.Event(D)", "e.record(B)", "A.wait_event(e)"),
@@ -25,10 +25,10 @@ WAITS = {
     "synchronize": ("B.synchronize()",),
     "device": ("torch.accelerator.synchronize(D)",),
 }
-_OF_STREAMS = ("wait_stream", "event")  # of these, those in which the host does not wait
+_OF_STREAMS = ("wait_stream", "event")  # the ways in which the host does not wait
 RECORD_STREAM = "record_stream"
 _INDENT = "    "
-_DEPTH = 8  # blocks within each other; Python takes 20
+_DEPTH = 8  # blocks within each other; Python allows 20
 
 
 def wait_lines(way: str, waiting: str, other: str, device: str) -> list[str]:
@@ -38,19 +38,22 @@ def wait_lines(way: str, waiting: str, other: str, device: str) -> list[str]:
 
 
 class NotPossible(Exception):
-    """A step that has nothing to act on at this place. It is left out."""
+    """The error of a step that has nothing to act on at this place. The step is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a walk. ``luck`` decides what it acts on, ``number`` names what it makes."""
+    """One step of a walk. ``luck`` decides its choices, ``number`` names its results."""
 
     number: int
     kind: str
     luck: int
 
     def pick(self, what: str, options: Iterable[T]) -> T:
-        """Return one of the options. It stays the same if others come or go. Raises NotPossible if there is none."""
+        """Return the option with the largest hash. Raises NotPossible if there is none.
+
+        If other options are added or removed, the choice mostly stays the same.
+        """
         listed = list(options)
         if not listed:
             raise NotPossible(what)
@@ -59,19 +62,19 @@ class Step:
 
 @dataclass(slots=True)
 class Block:
-    """Lines of a script under a header that ends with a colon; of a thread, what a function contains."""
+    """A header that ends with a colon, and the lines under it. The block of a thread is a function."""
 
     header: str
-    restored: dict[str, object] = field(default_factory=dict)  # what its end restores of the thread, by name
-    stream: str = ""  # that it makes current
-    stream_before: str = ""  # of the same device
+    restored: dict[str, object] = field(default_factory=dict)  # attributes of the thread that its end restores, by name
+    stream: str = ""  # the stream that it makes current
+    stream_before: str = ""  # the stream that was current before on the same device
     forked: dict[str, Source] | None = None  # states of generators that its end restores
     is_thread: bool = False
     by_error: bool = False  # whether an exception leaves it
     lines: list[str | Block] = field(default_factory=list)
 
     def text(self, depth: int = 0) -> Iterator[str]:
-        """Yield its lines, indented."""
+        """Yield the lines of the block, indented by ``depth`` levels."""
         body = [*self.lines, "raise Left"] if self.by_error else self.lines
         if self.header:
             header = self.header.replace("with ", "with suppress(Left), ", 1) if self.by_error else self.header
@@ -93,39 +96,39 @@ def _assigned(lines: Sequence[str]) -> list[str]:
     return sorted({n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)})
 
 
-#: Work that was submitted to a stream: the stream, and how much came before it there.
+#: Work that was submitted to a stream: the stream, and the number of the work there, from 1.
 Point = tuple[str, int]
-#: Work that is done, whoever asks.
+#: Work that is done for all streams.
 DONE: Point = HOST, 0
-#: How much of each stream's work is done before something else.
+#: For each stream, how much of its work is done before something else.
 Clock = dict[str, int]
 
 
 class Order:
-    """Which work is done before which: a vector clock of each stream, and one of the host."""
+    """The order of work: a vector clock of each stream, and one of the host."""
 
     def __init__(self) -> None:
         self._clocks: dict[str, Clock] = {HOST: {}}
 
     def submit(self, stream: str) -> Point:
-        """Return the place of new work of a stream. It comes after all that the host has waited for."""
+        """Return the point of new work of a stream. The work comes after all that the host has waited for."""
         clock = self.of(stream)
         self.wait(stream, self.of(HOST))
         clock[stream] = clock.get(stream, 0) + 1
         return stream, clock[stream]
 
     def of(self, waiting: str) -> Clock:
-        """Return what is done before the next work of a stream, or of the host."""
+        """Return the clock of a stream, or of the host: the work that is done before its next work."""
         return self._clocks.setdefault(waiting, {})
 
     def wait(self, waiting: str, clock: Clock) -> None:
-        """Let a stream, or the host, wait for what a clock tells."""
+        """Let a stream, or the host, wait for the work that a clock contains."""
         mine = self.of(waiting)
         for stream, count in clock.items():
             mine[stream] = max(mine.get(stream, 0), count)
 
     def is_before(self, point: Point, stream: str) -> bool:
-        """Whether work is done before the next work of a stream."""
+        """Return whether work is done before the next work of a stream."""
         name, count = point
         return point == DONE or name == stream or max(self.of(w).get(name, 0) for w in (stream, HOST)) >= count
 
@@ -136,19 +139,19 @@ class Storage:
 
     device: int
     nbytes: int
-    made_on: str  # stream
+    made_on: str  # the stream that it was made on
     written: Point
     reads: list[Point] = field(default_factory=list)
 
     @property
     def uses(self) -> list[Point]:
-        """All work that has to be done before the memory is written, or freed."""
+        """All work that must be done before the memory is written or freed."""
         return [self.written, *self.reads]
 
 
 @dataclass(slots=True)
 class Tensor:
-    """A tensor of the script. Its twin on CPU has the name with ``c`` in place of ``t``."""
+    """A tensor of the script. The name of its twin on CPU has ``c`` in place of ``t``."""
 
     name: str
     storage: Storage
@@ -156,32 +159,32 @@ class Tensor:
 
     @property
     def twin(self) -> str:
-        """The name of what CPU computed."""
+        """The name of the twin on CPU."""
         return "c" + self.name[1:]
 
 
-#: A draw: the call, and how many numbers.
+#: A draw: the call, and how many numbers it draws.
 Draw = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The state of a generator. ``own``: it is not the default one of its device."""
+    """The state of a generator. ``own``: whether it is not the default generator of its device."""
 
     device: int
     seed: int
     own: bool = False
-    drawn: tuple[Draw, ...] = ()  # since it was seeded
+    drawn: tuple[Draw, ...] = ()  # the draws since it was seeded
 
     def behind(self, draw: Draw) -> Source:
-        """Return the state behind a draw."""
+        """Return the state after a draw."""
         return replace(self, drawn=(*self.drawn, draw))
 
     def differs_from(self, other: Source) -> bool:
-        """Whether two states of generators of a device and a kind are sure to give other draws.
+        """Return whether two states of generators of one device and kind certainly give different draws.
 
-        Of other seeds, or one behind the other. Behind different draws from one state they may give the same, since a
-        generator may advance in steps.
+        They do if their seeds differ, or if one state comes after the other. After different draws from one state they
+        may give the same draws, since a generator may advance in steps.
         """
         shorter, longer = sorted((self.drawn, other.drawn), key=len)
         comparable = (self.device, self.own) == (other.device, other.own)
@@ -190,37 +193,37 @@ class Source:
 
 @dataclass(slots=True)
 class Thread:
-    """What a thread has for itself: the current device and streams, and modes."""
+    """The state of one thread: its current device and streams, and its modes."""
 
     device: int
     streams: dict[int, str]
     grad: bool = True
-    autocast: str = ""  # dtype
+    autocast: str = ""  # the dtype, "" if it is off
     default_device: int | None = None
 
 
 class State:
-    """Everything that the steps before have made, and the script so far.
+    """The results of all steps so far, and the script.
 
-    ``kind``: the type of the devices. ``anew``: the script runs in a new process. ``lacks``: what the device does not
-    offer of the ways to wait, and of ``record_stream``.
+    ``kind``: the type of the devices. ``anew``: whether the script runs in a new process. ``lacks``: the ways to wait
+    that the device does not offer, and ``record_stream`` if it does not offer that.
     """
 
     def __init__(self, kind: str, devices: int, *, anew: bool = False, lacks: Collection[str] = ()) -> None:
         self.kind, self.devices, self.anew = kind, range(devices), anew
         self.lacks = lacks
         self.order = Order()
-        self.streams: dict[str, int] = {}  # the device of each
+        self.streams: dict[str, int] = {}  # the device of each stream
         self.events: dict[str, tuple[int, Clock]] = {}
         self.tensors: dict[str, Tensor] = {}
-        self.objects: list[str] = []  # names of tensors that tell what their twins tell
+        self.objects: list[str] = []  # names of tensors that must report what their twins report
         self.default_generators: dict[str, Source] = {}
         self.generators: dict[str, Source] = {}
         self.saved: dict[str, Source] = {}
         self.saved_of_all: dict[str, dict[str, Source]] = {}
         self.settings: dict[str, str] = {}
-        self.errors: dict[str, str] = {}  # the name of the error of a call
-        self.drawn: dict[tuple[Source, Draw], str] = {}  # the name of what a state gave
+        self.errors: dict[str, str] = {}  # the name of the error of each call
+        self.drawn: dict[tuple[Source, Draw], str] = {}  # the name of each draw from a state
         self.peaks = dict.fromkeys(self.devices, 0)
         self.threads = [Thread(0, {})]
         self.blocks = [Block("")]
@@ -249,7 +252,7 @@ class State:
         self.blocks[-1].lines += lines
 
     def open(self, header: str, *restores: str) -> Block:
-        """Begin a block whose end restores some of the thread's properties. Raises NotPossible in too many others."""
+        """Begin a block whose end restores some attributes of the thread. Raises NotPossible within too many blocks."""
         if len(self.blocks) > _DEPTH:
             raise NotPossible("a block in fewer others")
         block = Block(header, {name: getattr(self.thread, name) for name in restores})
@@ -258,7 +261,7 @@ class State:
         return block
 
     def open_thread(self, device: int) -> None:
-        """Begin what another thread does, in which a device is current."""
+        """Begin the work of another thread, with a current device."""
         self.open("def work() -> None:").is_thread = True
         self.threads.append(Thread(device, {}))
 
@@ -289,12 +292,12 @@ class State:
         return self.thread.streams[device]
 
     def make_current(self, stream: str) -> None:
-        """Make a stream current, and its device with it."""
+        """Make a stream and its device current."""
         self.thread.device = self.streams[stream]
         self.thread.streams[self.thread.device] = stream
 
     def wait_for(self, step: Step, points: Sequence[Point], stream: str) -> None:
-        """Let a stream wait for work of others, where it does not do so already, in one of the ways that there are."""
+        """Let a stream wait for work of other streams, unless it already does, in one of the ways that are offered."""
         for name in sorted({name for name, _ in points}):
             if all(self.order.is_before(point, stream) for point in points if point[0] == name):
                 continue
@@ -312,27 +315,27 @@ class State:
                 self.order.wait(HOST, self.order.of(stream))
 
     def read(self, step: Step, tensor: Tensor) -> str:
-        """Have the current stream of a tensor's device read it. Returns the stream."""
+        """Let the current stream of a tensor's device read the tensor. Return the stream."""
         storage, stream = tensor.storage, self.current(tensor.storage.device)
         self.wait_for(step, [storage.written], stream)
         storage.reads.append(self.order.submit(stream))
         return stream
 
     def overwrite(self, step: Step, tensor: Tensor) -> None:
-        """Have the current stream of a tensor's device write to it."""
+        """Let the current stream of a tensor's device write to the tensor."""
         storage, stream = tensor.storage, self.current(tensor.storage.device)
         self.wait_for(step, storage.uses, stream)
         storage.written, storage.reads = self.order.submit(stream), []
 
     def fetch(self, step: Step, tensor: Tensor) -> None:
-        """Have the host read a tensor's values. It knows then that these are written, and nothing of other work."""
+        """Let the host read a tensor's values. The host then knows that they are written, but nothing of other work."""
         storage = tensor.storage
         self.read(step, tensor)
         storage.reads.pop()
         storage.written = DONE
 
     def made(self, step: Step, device: int, shape: tuple[int, ...]) -> Tensor:
-        """Return a new float32 tensor, which the current stream of its device fills. Its name is not written yet."""
+        """Return a new float32 tensor, which the current stream of its device fills. The caller writes the line."""
         nbytes, stream = 4 * math.prod(shape), self.current(device)
         tensor = Tensor(f"t{step.number}", Storage(device, nbytes, stream, self.order.submit(stream)), shape)
         self.tensors[tensor.name] = tensor
@@ -346,16 +349,16 @@ class State:
         return tensor
 
     def held(self, device: int) -> int:
-        """Return the bytes that tensors of a device hold at least."""
+        """Return the number of bytes that tensors of a device hold at least."""
         storages = {id(t.storage): t.storage for t in self.tensors.values()}
         return sum(s.nbytes for s in storages.values() if s.device == device)
 
     def note_peak(self, device: int) -> None:
-        """Remember what a device holds, if it is more than ever."""
+        """Record the bytes that a device holds, if they are more than before."""
         self.peaks[device] = max(self.peaks[device], self.held(device))
 
     def forget(self, step: Step, tensor: Tensor) -> None:
-        """Drop a name. The memory goes back when its last name does, and other streams may still use it until then."""
+        """Delete a name. If it is the last one of its memory, first record streams that use this, or wait for them."""
         storage = tensor.storage
         if sum(other.storage is storage for other in self.tensors.values()) == 1:
             late = [p for p in storage.uses if not self.order.is_before(p, storage.made_on)]
@@ -367,5 +370,5 @@ class State:
         del self.tensors[tensor.name]
 
     def lines(self) -> list[str]:
-        """Return the script, whose blocks have to be closed."""
+        """Return the script. All blocks must be closed."""
         return list(self.blocks[0].text())

@@ -27,7 +27,7 @@ def new_tensor(s: State, step: Step) -> None:
     s.write(f"{tensor.name} = {made.replace('DEVICE', where)}", f"{tensor.twin} = {made.replace('DEVICE', 'CPU')}")
 
 
-# Calls with T for a tensor.
+# Calls that write to a tensor, T.
 _CHANGES = (
     "T.add_({})", "T.mul_(-1)", "T.fill_({})", "T.zero_()", "T.neg_()", "T.sub_({}).abs_()", "T[...] = {}",
     "T.clamp_(-5, {})", "T.masked_fill_(T > {}, 1)", "T.data.add_({})", "T.detach().sub_({})", "T.view_as(T).add_({})",
@@ -77,7 +77,7 @@ def view(s: State, step: Step) -> None:
 
 @kind(TENSORS, "new_tensor", weight=3)
 def copy(s: State, step: Step) -> None:
-    """Copy a tensor into another one, maybe of another device."""
+    """Copy a tensor into another one, which may be on another device."""
     target = tensor_of(s, step)
     others = [t for t in s.tensors.values() if t.shape == target.shape and t.storage is not target.storage]
     source = step.pick("source", [t.name for t in others])
@@ -144,7 +144,7 @@ def resize_storage(s: State, step: Step) -> None:
     """Let the memory of a tensor grow. Its contents stay."""
     tensor = tensor_of(s, step)
     stream = s.current(tensor.storage.device)
-    is_read_elsewhere = tensor.storage.made_on != stream  # the old memory
+    is_read_elsewhere = tensor.storage.made_on != stream  # the old memory is read on another stream
     if is_read_elsewhere and RECORD_STREAM in s.lacks:
         raise NotPossible(RECORD_STREAM)
     s.overwrite(step, tensor)
@@ -159,7 +159,7 @@ def resize_storage(s: State, step: Step) -> None:
 
 @kind(TENSORS, "new_tensor")
 def fail_to_resize(s: State, step: Step) -> None:
-    """Let the memory of a tensor grow beyond what there is. It raises, and its contents stay."""
+    """Let the memory of a tensor grow beyond the memory of its device. This raises, and the contents stay."""
     tensor = tensor_of(s, step)
     s.overwrite(step, tensor)
     nbytes = step.pick("bytes", ("1 << 45", "1 << 60"))
@@ -180,7 +180,7 @@ def save_and_load(s: State, step: Step) -> None:
 
 @kind(TENSORS, "new_tensor")
 def gradient(s: State, step: Step) -> None:
-    """Compute a gradient, which keeps to the streams of the forward calls."""
+    """Compute a gradient, which uses the streams of the forward calls."""
     if not s.thread.grad:
         raise NotPossible("a mode with gradients")
     source = tensor_of(s, step)
@@ -201,7 +201,7 @@ def allocated(s: State, step: Step) -> None:
 
 @kind(MEMORY, "new_tensor")
 def reset_peak(s: State, step: Step) -> None:
-    """Start the peak of a device again."""
+    """Reset the peak of a device."""
     device = device_of(s, step)
     m, of = f"torch.{s.kind}", form_of(s, step, device)
     s.write(f"{m}.reset_peak_memory_stats({of})",
@@ -211,13 +211,13 @@ def reset_peak(s: State, step: Step) -> None:
 
 @kind(MEMORY, "new_tensor")
 def give_back(s: State, step: Step) -> None:
-    """Give back memory that is not in use, and make sure that what is in use stays."""
+    """Give back memory that is not in use. Memory in use must stay."""
     s.write(f"torch.{step.pick('module', (s.kind, 'accelerator'))}.empty_cache()")
 
 
 @kind(MEMORY, weight=2)
 def grow_and_free(s: State, step: Step) -> None:
-    """Make a large tensor and free it. No more is allocated than before."""
+    """Make a large tensor and free it. After that, no more memory is allocated than before."""
     device = device_of(s, step)
     s.write(f"before = torch.{s.kind}.memory_allocated({device})",
             f"x = torch.ones({1 << 20}, dtype=torch.float32, device={s.name(device)})",

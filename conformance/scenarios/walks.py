@@ -1,7 +1,7 @@
-"""Walks: long random programs over devices, streams, generators, memory and modes, and what has to hold in them.
+"""Walks: long random programs over devices, streams, generators, memory and modes, and the checks in them.
 
-Each step of a walk is known to work alone, so what a walk finds is about steps that meet. It is reduced to the steps
-that are needed. CPU has none of it. Its results are what is promised: that each property holds.
+Each step of a walk works alone, so a walk finds faults of steps that meet. A failing walk is reduced to the steps that
+it needs. CPU has no counterpart. Its results are the expected ones: each property holds.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from conformance.scenarios.walk_state import RECORD_STREAM, WAITS, NotPossible, 
 from conformance.scenarios.walk_tensors import MEMORY, TENSORS, values
 from conformance.support.ddmin import ddmin
 
-SEEDS = range(100)  # of the walks of a program
-STEPS = 60  # of a walk
+SEEDS = range(100)  # seeds of the walks of a program
+STEPS = 60  # steps of a walk
 PATIENCE = 10.0  # seconds to reduce a walk
-LIMIT = 120.0  # seconds of a program, after which it begins no other walk
+LIMIT = 120.0  # seconds of a program, after which no other walk begins
 ANEW = range(16)  # the seeds of walks that begin in new processes
-FEW_STEPS = 16  # of each
-#: The areas of these.
+FEW_STEPS = 16  # steps of each of these walks
+#: The areas of these walks.
 MIXES = ((GENERATORS,), (DEVICES, STREAMS, TENSORS), (DEVICES, MEMORY, MODES, ERRORS), (MODES, OPS))
-_REDUCED = 3  # walks
+_REDUCED = 3  # failing walks that are reduced
 _TRIES = 8  # forms of a step, to find one that works
 
-#: What each script begins with.
+#: The beginning of each script.
 PROLOGUE = '''\
 import copy
 import io
@@ -111,7 +111,7 @@ def in_a_thread(work):
 
 '''
 PROLOGUE += HELPERS
-#: What a walk may change of torch: how it is changed, and how it is asked.
+#: Settings of torch that a walk may change: the functions that set and return each.
 SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
     (torch.set_default_dtype, torch.get_default_dtype),
     (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled),
@@ -122,9 +122,10 @@ _COMPILED_PROLOGUE = compile(PROLOGUE, __name__, "exec")
 
 
 def _written(state: State, steps: Sequence[Step]) -> tuple[list[str], int]:
-    """Return the lines of a walk: its steps where they are possible, the ends of its blocks, and all values.
+    """Return the lines of a walk, and the number of lines before the final checks.
 
-    And the number of the lines in front of those that ask for the state at the end. ``state``: a new one.
+    The lines are the steps that are possible, the ends of the blocks, and the final checks: of the state and of all
+    values. ``state``: a new one.
     """
     begin(state)
     for step in steps:
@@ -147,9 +148,10 @@ def _written(state: State, steps: Sequence[Step]) -> tuple[list[str], int]:
 
 
 class Walker:
-    """Draws walks over the devices of a kind, and runs them. What a walk changes is restored.
+    """The source of walks over the devices of a kind. It draws walks, runs them, and restores what they change.
 
-    Raises NotOffered for a device other than the first of torch's accelerator, and for one without current streams.
+    Raises NotOffered for a device other than the first of torch's accelerator, and for a device without current
+    streams.
     """
 
     def __init__(self, device: str, areas: Sequence[str], *, anew: bool = False) -> None:
@@ -158,12 +160,12 @@ class Walker:
         if where.index:
             raise NotOffered("walks that begin on another device: they try all devices")
         self.kind, self.devices = where.type, min(2, torch.accelerator.device_count())
-        self._anew = anew  # whether the walks run in new processes; steps alone run in this one
+        self._anew = anew  # whether the walks run in new processes; single steps run in this one
         self._kinds = [kind.name for kind in KINDS.values() if kind.area in areas for _ in range(kind.weight)]
         self._settings = [(change, ask()) for change, ask in SETTINGS]
         self._alone: dict[str, Broken | None] = {}
-        self._wrong: list[Broken] = []  # of these, what is no lack of a step
-        self._works: dict[str, Broken | None] = {}  # what is wrong in a kind of step, None if one of them works
+        self._wrong: list[Broken] = []  # those that are failures, and not only missing features
+        self._works: dict[str, Broken | None] = {}  # the failure of a kind of step, None if a step of the kind works
         self._lacks: list[str] = []
         try:
             self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
@@ -190,12 +192,12 @@ class Walker:
 
     @property
     def broken_alone(self) -> Broken | None:
-        """A step that does not hold alone, if there is one."""
+        """A step that fails alone, None if there is none."""
         return next(iter(self._wrong), None)
 
     @property
     def not_offered(self) -> Results:
-        """The kinds of steps of which each raised."""
+        """The kinds of steps of which each step raised, with their errors."""
         return {
             kind: NotOffered(": ".join(found.error))
             for kind, found in self._works.items()
@@ -210,11 +212,11 @@ class Walker:
         return State(self.kind, self.devices, anew=anew, lacks=self._lacks)
 
     def run(self, lines: list[str]) -> Broken | None:
-        """Run the script of a walk. Returns what is wrong, None if nothing is."""
+        """Run the script of a walk, and restore what it changed. Return its failure, None if it has none."""
         try:
             return _run(lines)
         finally:
-            with running(lines):  # what the script left behind in a stream may never end
+            with running(lines):  # work that the script left in a stream may never end
                 self._restore()
 
     def _restore(self) -> None:
@@ -227,25 +229,28 @@ class Walker:
             torch.accelerator.synchronize(index)
 
     def alone(self, step: Step) -> Broken | None:
-        """Return what is wrong in a step alone, behind what it needs; not tried again if its text was tried before."""
+        """Return the failure of a step alone, after the steps that it needs; None if it has none.
+
+        A script that was tried before is not run again.
+        """
         needed = [Step(number, kind, self._luck(kind)) for number, kind in enumerate(KINDS[step.kind].needs)]
         steps = [*needed, Step(len(needed), step.kind, step.luck)]
         lines, end = _written(self._new_state(), steps)
         text = "\n".join(lines)
         if text not in self._alone:
             self._alone[text] = found = self.run(lines)
-            if found and (found.error is None or found.at >= end):  # else the step itself raised: it is not offered
+            if found and (found.error is None or found.at >= end):  # else the step raised: it is not offered
                 self._wrong.append(found)
         return self._alone[text]
 
     def _luck(self, kind: str) -> int:
-        """Return a luck with which a kind of step works alone, of a few; the first if none does."""
+        """Return the first of a few lucks with which a kind of step works alone; 0 if there is none."""
         return next((luck for luck in range(_TRIES) if self.alone(Step(0, kind, luck)) is None), 0)
 
     def reduced(self, steps: Sequence[Step], found: Broken, run: Callable[[list[str]], Broken | None]) -> Broken:
-        """Return what is wrong in the fewest steps of a walk, as far as there is time. ``run`` runs a script.
+        """Return the failure of as few steps of a walk as can be found in ``PATIENCE`` seconds. ``run`` runs a script.
 
-        Fewer steps that raise another error, or none, show something else.
+        If fewer steps raise another error, or none, they show something else.
         """
         end = time.monotonic() + PATIENCE
         last: dict[tuple[int, ...], Broken] = {}
@@ -263,11 +268,11 @@ class Walker:
 
 
 def _run(lines: list[str]) -> Broken | None:
-    """Run the script of a walk, and restore nothing. Returns what is wrong, None if nothing is."""
+    """Run the script of a walk, and restore nothing. Return its failure, None if it has none."""
     names: dict[str, Any] = {}
     try:
         with warnings.catch_warnings(), running(lines):
-            warnings.simplefilter("ignore")  # of ops that are not deterministic
+            warnings.simplefilter("ignore")  # about ops that are not deterministic
             exec(_COMPILED_PROLOGUE, names)
             exec(compile("\n".join(lines), FILE, "exec"), names)
     except Exception as e:  # noqa: BLE001  # whatever a backend raises
@@ -279,7 +284,7 @@ def _run(lines: list[str]) -> Broken | None:
 
 
 def _broken(lines: Sequence[str], e: Exception) -> Broken:
-    """Return the line of a script that raised, without the questions at the end that were not asked."""
+    """Return the failure of a script at the line that raised, without the final checks that did not run."""
     trace, at, own = e.__traceback__, 0, False
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -290,15 +295,15 @@ def _broken(lines: Sequence[str], e: Exception) -> Broken:
     end = len(lines)
     while end > at + 1 and lines[end - 1].startswith("assert "):
         end -= 1
-    is_answer = own and isinstance(e, AssertionError)  # a backend may assert something about its arguments
+    is_answer = own and isinstance(e, AssertionError)  # a backend may use assert for its arguments
     error = None if is_answer else (type(e).__name__, first_line(e))
     return Broken(tuple(lines[:end]), at, error)
 
 
 def walked(device: str, areas: Sequence[str], seeds: Sequence[int] = SEEDS) -> Results:
-    """Return whether several walks over steps of some areas hold on a device, and each of their steps alone.
+    """Return whether several walks over steps of some areas hold on a device, and whether each of the steps does alone.
 
-    Of the walks that do not, the first ones are reduced, and the shortest is returned.
+    The first failing walks are reduced, and the shortest of them is returned.
     """
     results: Results = dict.fromkeys(("alone", "together"), torch.tensor(True))
     if device == "cpu":
@@ -371,7 +376,7 @@ def first_calls_of_a_process(device: str) -> Results:
             ended = [each["anew"] for each in found]
         except ProcessDied:
             ended = [run(lines) for lines in scripts]
-            if not any(ended):  # it dies by chance
+            if not any(ended):  # it dies only by chance
                 raise
         for walker, steps, broken in zip(walkers, walks, ended):
             if isinstance(broken, Broken) and broken.is_wrong:
