@@ -114,7 +114,7 @@ def densities(device: str) -> Results:
 
 
 def _drawn(device: str, name: str) -> torch.Tensor:
-    """Return whether draws are on the device, lie in the support, repeat by a seed alone, and have the mean."""
+    """Return whether draws are on the device and in the support, repeat by a seed alone, and have the mean."""
     distribution, _, value = _made(device, name)
 
     def draw() -> torch.Tensor:

@@ -40,7 +40,7 @@ def say(tensor):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The last lines of a process, and what they must do."""
+    """The last lines of a process, its exit code, and the number that it must write."""
 
     code: str
     exit_code: int

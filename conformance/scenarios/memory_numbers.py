@@ -98,7 +98,7 @@ def _while_they_live(counted: str, numbers: Numbers) -> bool:
 
 
 def _adds_up(counted: str, numbers: Numbers) -> bool:
-    """Return whether the growth of the current number is what was allocated minus what was freed.
+    """Return whether the current number grows by the allocated minus the freed number.
 
     The current number is at most the peak, and neither sum ever falls.
     """

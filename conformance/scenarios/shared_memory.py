@@ -96,7 +96,7 @@ CLONES: dict[str, Callable[[Callable[[torch.Tensor], object], torch.Tensor], _Bo
     "clone_of_a_clone": _clone_of_a_clone,
     "clone_that_is_left": _clone_that_is_left,
 }
-#: Ways to write to it.
+#: Ways to write to the clone or to the original.
 WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "whole": lambda x: x.add_(0.5),
     "element": lambda x: x[3].fill_(-1),

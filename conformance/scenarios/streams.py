@@ -127,7 +127,10 @@ def _fetched_to_pinned(device: str) -> torch.Tensor:
 
 
 def _fetched_to_freed_pinned(device: str) -> torch.Tensor:
-    """Free pinned memory while a late copy writes to it. Return its successors, which must keep their own values."""
+    """Free pinned memory while a late copy writes to it. Return the tensors that take its place.
+
+    They must keep their own values.
+    """
 
     def part(device: str, value: float) -> torch.Tensor:
         target = pinned(device, torch.zeros(SIZE))

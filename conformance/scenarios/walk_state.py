@@ -358,7 +358,11 @@ class State:
         self.peaks[device] = max(self.peaks[device], self.held(device))
 
     def forget(self, step: Step, tensor: Tensor) -> None:
-        """Delete a name. If it is the last one of its memory, first record streams that use this, or wait for them."""
+        """Delete a name of a tensor.
+
+        If no other name has the same memory, first record the other streams that still use the memory, or wait for
+        them.
+        """
         storage = tensor.storage
         if sum(other.storage is storage for other in self.tensors.values()) == 1:
             late = [p for p in storage.uses if not self.order.is_before(p, storage.made_on)]
