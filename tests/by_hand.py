@@ -23,9 +23,9 @@ Op = Callable[..., Any]
 
 
 def found_by(samples: Iterable[Sample], right: Op, wrong: Op, dtype: str = "") -> tuple[set[str], set[str]]:
-    """Return the names of the samples that are judged, and of those by which the ``wrong`` op differs from CPU's.
+    """Return the names of the judged samples, and the names of those for which the ``wrong`` op differs from CPU's.
 
-    Each sample runs in its first dtype; with ``dtype``, in that one, if it has it.
+    Each sample runs in its first dtype. With ``dtype``, only the samples that have this dtype run, in this dtype.
     """
     here = Device()
 

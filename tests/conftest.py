@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; children would inherit it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job of a shell; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples each time, however busy the machine is.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
-HANGS = 840  # seconds until a test that runs in a child is taken to hang
+HANGS = 840  # seconds after which a test in a child counts as hung
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,7 +53,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         if not select.select([pipe], [], [], HANGS)[0]:
-            os.kill(child, signal.SIGABRT)  # pytest has it print where it is
+            os.kill(child, signal.SIGABRT)  # pytest's faulthandler prints the child's stack
         text = pipe.read().decode(errors="replace")
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status:
@@ -62,7 +62,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _settle() -> None:
-    """Do what the suite's own children do first, if there is a torch in this process."""
+    """Call ``settle_threads``, as the suite's own children do first, if this process has imported torch."""
     if "torch" in sys.modules:
         from conformance.torch_versions import settle_threads
 
@@ -71,7 +71,7 @@ def _settle() -> None:
 
 @pytest.fixture
 def forked_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork what pytester runs, where that makes no difference, see ``tests/forked_runs.py``."""
+    """Make pytester fork its runs where a fork makes no difference; see ``tests/forked_runs.py``."""
     from tests import forked_runs
 
     for name, value in forked_runs.WITHOUT_HYPOTHESIS.items():
@@ -89,15 +89,15 @@ def forked_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture(autouse=True)
 def _children_can_work() -> Iterator[None]:
-    """Fail after a test that uses autograd's threads, the device or Inductor here: children cannot, then.
+    """Fail a test that uses autograd's threads, the device or Inductor here: later children could not use them.
 
-    Torch has one thread here, since a child waits for ever for OpenMP's threads of its parent.
+    Torch has one thread here, since a child would wait forever for the OpenMP threads of its parent.
     """
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     yield
     if not _blamed and (did := _spoiled()):
-        _blamed.append(True)  # it stays so, and the next tests did not do it
+        _blamed.append(True)  # the state stays, and later tests did not cause it
         pytest.fail(f"it {did} in the process of the tests; mark it as forked", pytrace=False)
 
 
@@ -105,7 +105,7 @@ _blamed: list[bool] = []
 
 
 def _spoiled() -> str:
-    """Return what was done in this process that its children cannot do any more, if anything."""
+    """Return the action of this process that its children can no longer repeat; empty if there is none."""
     if any(name.startswith("pt_autograd") for name in _threads()):
         return "ran `backward`"
     npu = sys.modules.get("refnpu.npu")
@@ -114,13 +114,13 @@ def _spoiled() -> str:
     inductor = sys.modules.get("torch._inductor.codegen.common")
     if inductor is None or "npu" in inductor.device_codegens:
         return ""
-    # From torch 2.15 on, Inductor asks for the backend's device again each time, and nothing is listed for good.
+    # From torch 2.15 on, Inductor looks up the backend's device each time, and keeps no list.
     listed = getattr(inductor.init_backend_registration, "cache_info", None)
     return "had Inductor list its devices for good" if listed and listed().currsize else ""
 
 
 def _threads() -> list[str]:
-    """Return the names of this process' threads, as far as the system tells them."""
+    """Return the names of this process' threads; empty if the system does not list them."""
     names = []
     for file in Path("/proc/self/task").glob("*/comm"):
         with contextlib.suppress(OSError):  # the thread has ended

@@ -1,8 +1,8 @@
-"""What a forked process does to run a module or a file as Python does in a new process.
+"""The code of a forked process that runs a module or a file as a new Python process does.
 
-The process that is forked imports this module and, with it, what takes a run longest to import and to read. No plugin
-of another distribution is imported, because pytest could not rewrite its assertions any more. :func:`main` is called in
-the forked process by :class:`conformance.triage.warm.Warm`.
+The parent imports this module, and with it the slowest imports and reads of a run. It imports no plugin of another
+distribution, because pytest could no longer rewrite the plugin's assertions. :class:`conformance.triage.warm.Warm`
+calls :func:`main` in the forked process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NoReturn
 
-import duckdb  # noqa: F401  # a run closes its results with it
+import duckdb  # noqa: F401  # a run needs it to close its results
 import pytest  # noqa: F401
 
 import conformance
@@ -33,13 +33,13 @@ from conformance.corpus import reader
 from conformance.models import file
 from conformance.torch_versions import settle_threads
 
-# What a run reads of the suite's files and of torch, which no backend changes.
+# A run reads these from the suite's files and from torch, and no backend changes them.
 reader.load()
 file.load_all()
 file.overloads()
 ops.families()
 inventory.exists("add.Tensor")
-# pytest warns of modules that were imported before it could rewrite their assertions. It rewrites none of the suite's.
+# pytest warns about modules that were imported before it could rewrite their assertions. The suite's need no rewriting.
 for module in (conformance, conformance.plugin):
     module.__doc__ = f"{module.__doc__}\nPYTEST_DONT_REWRITE"
 
@@ -54,11 +54,11 @@ _OWN = [name for name in sys.modules if name.partition(".")[0] == "tests"]
 def main(arguments: Sequence[str]) -> NoReturn:
     """Run a program and end this process as Python would.
 
-    ``arguments``: the working directory, a file for standard error ("" if it has the place of standard output), and
-    what follows the interpreter in the command: ``-m MODULE`` or the path of a file, and arguments.
+    ``arguments``: the working directory; a file for standard error ("" if it goes to standard output); and the rest of
+    the command after the interpreter: ``-m MODULE`` or the path of a file, and arguments.
     """
     directory, errors, *command = arguments
-    os.setsid()  # whoever starts it may send a signal to its group
+    os.setsid()  # the caller may send a signal to the process group
     os.chdir(directory)
     if errors:
         _redirect_errors(errors)
@@ -83,7 +83,7 @@ def _redirect_errors(file: str) -> None:
 
 
 def _be_new(command: list[str]) -> None:
-    """Put in place what Python and torch set at their start."""
+    """Set the state that Python and torch set at their start, and load the backends."""
     named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     first = Path.cwd() if command[0] == "-m" else Path(command[0]).resolve().parent
     sys.path[:] = [str(first), *named, *_PATH]
@@ -93,13 +93,13 @@ def _be_new(command: list[str]) -> None:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
     settle_threads()
-    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0":  # the process that was forked imports no backend
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0":  # the parent imports no backend
         for backend in entry_points(group="torch.backends"):
             backend.load()()
 
 
 def _run(command: list[str]) -> int:
-    """Return the exit code of a program, or minus the signal that ends it."""
+    """Run a program. Return its exit code, or minus the signal that ends it."""
     try:
         if command[0] == "-m":
             runpy.run_module(command[1], run_name="__main__", alter_sys=True)
@@ -113,7 +113,7 @@ def _run(command: list[str]) -> int:
     except KeyboardInterrupt:
         traceback.print_exc()
         return -signal.SIGINT
-    except BaseException:  # noqa: BLE001  # the forked process must not go on above this frame
+    except BaseException:  # noqa: BLE001  # the forked process must not return to the parent's frames
         traceback.print_exc()
         return 1
     return 0

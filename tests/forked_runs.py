@@ -1,7 +1,7 @@
-"""Programs in Python that tests run, forked from a process that has imported torch and the suite.
+"""Python programs that tests run, forked from a process that has imported torch and the suite.
 
-To import torch and the suite takes two thirds of a short run. Where a program could find a difference, and on other
-systems than Linux, a new process is started instead: see :func:`can_be_forked`.
+Importing torch and the suite takes two thirds of a short run. Where a fork could make a difference to the program, and
+on systems other than Linux, the program gets a new process: see :func:`can_be_forked`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import IO, Any
 from conformance.triage.warm import Forked, Warm, forkable
 
 ROOT = Path(__file__).parents[1]
-LIMIT = 840  # seconds until a run is taken to hang
-# A forked process does as Python does with the first one. The others are set in a process that compiles, for example by
-# an earlier test, and are read when Inductor is loaded, which the process that forks does not do.
+LIMIT = 840  # seconds after which a run counts as hung
+# A forked process handles PYTHONPATH as Python does. A process that compiles, for example in an earlier test, sets the
+# others. They are read when Inductor is loaded, and the process that forks does not load it.
 _OF_A_RUN = ("PYTHONPATH", "TORCHINDUCTOR_", "TORCH_WARM_POOL", "KMP_DUPLICATE_LIB_OK")
-# The plugin of Hypothesis, which no cell needs, imports all of it at the end of a session.
+# Hypothesis's plugin imports all of Hypothesis at the end of a session, and no cell needs it.
 WITHOUT_HYPOTHESIS = {"PYTEST_ADDOPTS": "-p no:hypothesispytest"}
 _AT_FIRST = dict(os.environ)
 
@@ -33,8 +33,9 @@ _AT_FIRST = dict(os.environ)
 def can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Return whether ``python -m MODULE`` or ``python FILE`` would do the same in a forked process.
 
-    A run with workers of pytest-xdist is not forked: its workers are new processes, and start from what pytest says of
-    the first one. Nor is a run in whose environment a variable differs that Python or torch reads at its start.
+    A run with pytest-xdist workers cannot be forked: its workers are new processes, which start from the properties
+    that pytest reports of the first process. Neither can a run whose environment changes a variable that Python or
+    torch reads at its start.
     """
     if sys.platform != "linux" or command[0] != sys.executable:
         return False
@@ -73,7 +74,7 @@ class Run:
         except subprocess.TimeoutExpired:
             if timeout is not None:
                 raise
-        os.kill(self.pid, signal.SIGABRT)  # pytest has it print where it is
+        os.kill(self.pid, signal.SIGABRT)  # pytest's faulthandler prints its stack
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._forked.wait(5)
         self.kill()
@@ -89,10 +90,10 @@ class Run:
 def start(
     command: Sequence[str], directory: Path, stdout: IO[Any], stderr: IO[Any] | None = None, **variables: str
 ) -> Run | subprocess.Popen[bytes]:
-    """Start a program in a session of its own; it is forked where that makes no difference.
+    """Start a program in a session of its own, forked where a fork makes no difference.
 
-    ``stdout`` and ``stderr``: named files. Without ``stderr``, both outputs go to ``stdout``. ``variables``: of the
-    environment, in addition to those of this process.
+    ``stdout`` and ``stderr``: named files. Without ``stderr``, both outputs go to ``stdout``. ``variables``:
+    environment variables, in addition to those of this process.
     """
     environment = {**os.environ, **WITHOUT_HYPOTHESIS, **variables}
     if not can_be_forked(command, environment):
@@ -108,7 +109,7 @@ def start(
 
 
 def run(command: Sequence[str], directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program as :func:`start` does, and return its exit code and its output."""
+    """Run a program as :func:`start` does, and return its exit code and its outputs."""
     with TemporaryDirectory() as place:
         files = [Path(place) / name for name in ("stdout", "stderr")]
         with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
@@ -118,9 +119,9 @@ def run(command: Sequence[str], directory: Path, **variables: str) -> subprocess
 
 @cache
 def _process() -> Warm:
-    """The process that forks, which starts when the first program is run. It uses no device.
+    """Return the process that forks. It starts with the first program, and uses no device.
 
-    The only thread that it has beside its own is of numpy's linear algebra, which starts it again after a fork.
+    Besides its main thread, it has only threads of numpy's linear algebra, which starts them again after a fork.
     """
     warm = Warm(sys.executable, ("tests.forked_process",), {"PYTHONPATH": str(ROOT)})
     atexit.register(warm.__exit__)

@@ -1,4 +1,4 @@
-"""Samples that a generator of the corpus makes of an overload's recorded ones."""
+"""Samples that a generator of the corpus makes from the recorded samples of an overload."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Generate = Callable[..., Iterable[Sample]]
 
 
 def corpus() -> Corpus:
-    """The recorded samples."""
+    """Return the corpus without its generated samples."""
     return reader.load(generated=False)
 
 
 @cache
 def made_by(generate: Generate, overload: str, most: int = trial.MOST_ELEMENTS) -> tuple[Sample, ...]:
-    """The samples of an overload that ``generate`` makes, with trials that no clock limits.
+    """Return the samples that ``generate`` makes for an overload. Its trials have no time limit.
 
-    ``most``: elements of a call that is tried.
+    ``most``: the limit on the elements of a call that is tried.
     """
     (known,) = (o for o in inventory("CPU") if o.name == overload)
     with pytest.MonkeyPatch.context() as patch:
@@ -41,7 +41,7 @@ def made_by(generate: Generate, overload: str, most: int = trial.MOST_ELEMENTS) 
 
 
 def failing(right: Callable[..., Any], wrong: Callable[..., Any], samples: Iterable[Sample]) -> list[str]:
-    """The samples whose case an op does not pass that is ``wrong`` on the device, by name; in their first dtype."""
+    """Return the names of the samples for which a device with the ``wrong`` op fails, each in its first dtype."""
     found = []
     for one in samples:
         cell = CellId("misc", one.overload, one.dtypes[0], one.axis or "contiguous")

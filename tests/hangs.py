@@ -1,4 +1,4 @@
-"""Processes that hang, and a clock for their parent that runs for no other reason."""
+"""Processes that hang, and a clock for their parent that advances only when a process hangs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ LONG = 10_000.0  # seconds
 
 
 class Hangs:
-    """What children call to hang. The limits of children are exceeded by that alone, however slow the machine is."""
+    """A call that hangs a child, and a clock. Only a hang exceeds a child's limit, however slow the machine is."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """``folder``: a temporary one."""
+        """Create a directory for marks of hanging processes in ``folder``, and replace the clock of time limits."""
         self._folder = folder / "hangs"
         self._folder.mkdir()
         monkeypatch.setattr(time_limits, "time", self)
 
     def hang(self, *_: object) -> NoReturn:
-        os.mkdir(f"{self._folder}/{os.getpid()}")  # noqa: PTH102  # it has no frame of its own in the stack
+        os.mkdir(f"{self._folder}/{os.getpid()}")  # noqa: PTH102  # unlike Path.mkdir, it adds no frame to the stack
         while True:
             time.sleep(600)
 
     def monotonic(self) -> float:
-        """Return the seconds that have passed: many for each process that hangs."""
+        """Return the time in seconds: ``LONG`` for each process that has hung."""
         return LONG * len([*self._folder.iterdir()])

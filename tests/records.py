@@ -1,4 +1,4 @@
-"""Records made by hand for the tests of what reads results."""
+"""Records made by hand, for tests of code that reads results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.vocabulary import CellId, Check, Status
 def observed(
     overload: str, cell: str = "float32-contiguous", status: Status = Status.PASS, **given: Any
 ) -> Observation:
-    """An observation of one cell; ``checks`` gives it one failure for each."""
+    """Return an observation of one cell, with one failure for each of ``checks``."""
     dtype, _, layout = cell.partition("-")
     name = f"{overload}[{cell}]"
     checks = given.pop("checks", ("value",) if status is Status.FAIL else ())
@@ -32,14 +32,14 @@ def observed(
 
 
 def failure(case: str, check: str = "value") -> CaseFailure:
-    """A case that fails one check; with "" its process died."""
+    """Return the failure of a case by one check. With "", the process of the case died."""
     if not check:
         return CaseFailure(case, death=Death("SIGSEGV", phase="device", log="Fatal Python error"))
     return CaseFailure(case, (Mismatch(Check(check), "result", {"kind": "plain", "device": "1.5", "cpu": "2.5"}),))
 
 
 def elements(index: Sequence[Any] = (0, 1), subject: str = "self", **given: Any) -> Mismatch:
-    """A value mismatch as the judge finds it."""
+    """Return a value mismatch in the form that the judge gives it."""
     facts = {
         "kind": "elements", "wrong": 2, "of": 6, "index": list(index), "device": 1.5, "cpu": 2.5, "dtype": "float32",
         "absolute": 1.0, "ulp": 3355443.2, "bound": {"exact": True, "signed_zeros": True}, "pattern": None,

@@ -1,4 +1,4 @@
-"""The sessions that the noxfile has, as nox lists them."""
+"""The sessions of the noxfile, as nox lists them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 @cache
 def listed() -> frozenset[str]:
-    """Their names, and for a session with parameters also what stands for all of them."""
+    """Return the names of the sessions, and for parametrized sessions also the name without parameters."""
     command = (sys.executable, "-m", "nox", "--list", "--noxfile", str(ROOT / "noxfile.py"))
     told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     names = re.findall(r"^[*-] (.+?)(?: -> .*)?$", told.stdout, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a call has to leave as it was: what is watched, and what the judge makes of a change."""
+"""State that a call must not change: the watched state, and the findings of the judge."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHANGES: dict[str, Callable[[], object]] = {
 
 
 def of(mode: Callable[[], object]) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return an op that changes something and gives the right result."""
+    """Return an op that changes a mode and gives the right result."""
 
     def op(x: torch.Tensor) -> torch.Tensor:
         mode()

@@ -1,4 +1,4 @@
-"""The command line: output, and errors of one line with exit code 2."""
+"""The command line: output, and one-line errors with exit code 2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS = (observed("mm"), observed("masked_fill_.Scalar", "bool-expanded", Status
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the results of one finished run, and a program."""
+    """Return the working directory, which has the results of one finished run and a program."""
     monkeypatch.chdir(tmp_path)
     tmp_path.joinpath("a.py").write_text("import torch\n")
     with store.Writer(tmp_path / "results" / LANE, manifest()) as writer:

@@ -1,4 +1,4 @@
-"""The suite has been seen to fail: each planted fault of the reference NPU is found, in a cell of the op it breaks."""
+"""Proof that the suite can fail: it finds each planted fault of the reference NPU, in a cell of the op it breaks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
-from refnpu import testing  # only where there is one
+from refnpu import testing  # only if it is installed
 
 from benchmarks import huge_faults, perf_faults
 from conformance import backends, contexts, ops
@@ -83,7 +83,7 @@ def observe(work: CellRunner, overload: str, dtype: str, layout: str) -> Observa
 
 
 def first_failing(work: CellRunner, overload: str, dtype: str, layout: str) -> Observation:
-    """The first of a few observations that fails. One is enough but where work is late: a busy host may be later."""
+    """Return the first failing observation, or the last: up to 5 with delays, since a busy host may be even later."""
     most = 5 if layout in CONTEXTS and contexts.of(layout).delays else 1
     found = [observe(work, overload, dtype, layout)]
     while len(found) < most and not found[-1].status.is_failure:
@@ -195,11 +195,11 @@ def test_a_death_in_a_kernel_is_steady(work: CellRunner) -> None:
 @pytest.mark.usefixtures("awake")
 def test_a_death_in_some_processes_is_flaky(work: CellRunner) -> None:
     testing.set_fault("crash_in_some_processes")
-    deaths = filter(None, (died(work, [FILL]) for _ in range(120)))  # each in a process of its own, 1 of 3 dies
+    deaths = filter(None, (died(work, [FILL]) for _ in range(120)))  # each in its own process, of which 1 in 3 dies
     found = [death.finding for death in islice(deaths, 5)]
     assert len(found) == 5
     flaky = [finding for finding in found if finding and finding.kind == "flaky"]
-    assert len(flaky) >= 3  # by chance, all five processes of an inquiry die in 1 of 243
+    assert len(flaky) >= 3  # in 1 of 243 inquiries, all five processes die by chance
     assert all(finding.alone[0] < finding.alone[1] == 5 for finding in flaky)
 
 
@@ -257,7 +257,7 @@ def differs(work: CellRunner, cells: list[CellId]) -> CaseFailure:
 
 
 def differing(work: CellRunner, cells: list[CellId]) -> CaseFailure | None:
-    """The first case that differs in the last of these cells, run one after the other in one child."""
+    """Run the cells one after the other in one child. Return the first failure of the last cell, or None."""
     runner = Runner(work, timeout=600, failures_s=10_000)  # no test depends on time
     try:
         return next(iter([runner.observe(cell) for cell in cells][-1].failures), None)
@@ -266,7 +266,7 @@ def differing(work: CellRunner, cells: list[CellId]) -> CaseFailure | None:
 
 
 def reproduces(found: CaseFailure, fault: str, directory: Path) -> None:
-    """Run both commands of a failure, each in a new process; with the fault asleep they find nothing."""
+    """Run both commands of a failure in new processes. Assert that they fail only while the fault is enabled."""
     setting, environment = found.setting, {**os.environ, "REFNPU_FAULT": fault, "REFNPU_ALLOCATOR": "malloc"}
     assert setting != Setting()
     said = describe.commands(found, "refnpu")
@@ -283,7 +283,7 @@ def reproduces(found: CaseFailure, fault: str, directory: Path) -> None:
 
 
 def died(work: CellRunner, cells: list[CellId]) -> Death | None:
-    """The first death in these cells, run one after the other in one child; None when it lives."""
+    """Run the cells one after the other in one child. Return the first death, or None."""
     runner = Runner(work, timeout=600, inquiry_s=10_000)  # no test depends on time
     try:
         observed = map(runner.observe, cells)

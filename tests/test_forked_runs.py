@@ -1,4 +1,4 @@
-"""Runs that are forked from a process with torch end as new processes do."""
+"""Forked runs behave as new processes do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.forked_runs import Run, can_be_forked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
-# What Python and torch set at the start of a process, and what the suite's tests left behind.
+# Prints the state that Python and torch set at the start of a process, and what the suite's tests left behind.
 TELLS = """
 import atexit, os, sys
 atexit.register(print, "at exit")
@@ -50,7 +50,7 @@ def test_a_forked_run_ends_as_a_new_process(
     assert forked.stderr.splitlines()[-1] == new.stderr.splitlines()[-1]
 
 
-# What earlier runs, a backend or the tests would leave in a process.
+# Prints the state that earlier runs, a backend or the tests would leave in a process.
 STATE = """
 import sys, torch
 

@@ -1,4 +1,4 @@
-"""The import rules of DESIGN.md, held against the source: who may import what, and which names may appear where."""
+"""The import rules of DESIGN.md, checked on the source: who may import what, and which names may appear where."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODULES = {
     for file in sorted(PACKAGE.rglob("*.py"))
 }
 
-# Each room of DESIGN.md, from the bottom up, with the rooms that it imports; a module at the top is a room of its own.
+# Each room of DESIGN.md, from the bottom up, with the rooms that it imports. A top-level module is a room of its own.
 _TABLE = {
     "support": "",
     "vocabulary": "",
@@ -69,7 +69,7 @@ _TABLE = {
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
 EDGES = {"plugin", "commands", "cli"}
-# Read, judged and printed where torch is not installed; the edges load it only when asked to.
+# These read, judge and print results where torch is not installed. The edges load torch only for requests that need it.
 ROOMS_WITHOUT_TORCH = {
     "support", "vocabulary", "records", "layouts", "lanes", "models", "results", "cluster", "bisect", "nightly",
     "report", "cli",
@@ -98,7 +98,7 @@ MAY_NAME_TORCH_PRIVATES = (
 
 
 def room_of(module: str) -> str:
-    """The part of a module's name after the package's; empty for the package itself."""
+    """Return the part of a module's name after the package's; empty for the package itself."""
     return module.partition(".")[2].partition(".")[0]
 
 
@@ -107,7 +107,7 @@ WITHOUT_TORCH += [f"conformance.{name}" for name in sorted(OTHER_MODULES_WITHOUT
 
 
 def imported(module: str) -> Iterator[str]:
-    """Every module that this one imports anywhere in its text, but for annotations alone."""
+    """Yield every module that ``module`` imports anywhere, except for imports under ``TYPE_CHECKING``."""
     return _imported(_running_code(MODULES[module]))
 
 
@@ -133,7 +133,7 @@ def imports(module: str, package: str) -> bool:
 
 
 def rooms_imported(module: str) -> set[str]:
-    """The other rooms that a module imports, also those imported for annotations alone."""
+    """Return the other rooms that a module imports, including imports under ``TYPE_CHECKING``."""
     names = _imported(ast.walk(MODULES[module]))
     found = {room_of(name) for name in names if name.startswith("conformance.")}
     return found - {"", room_of(module)}
@@ -182,7 +182,7 @@ def test_the_suite_and_the_backends_do_not_know_each_other() -> None:
             )
 
 
-# The adapters that ship with the suite are of public backends, one a module.
+# The adapters that ship with the suite are those of public backends, and name them.
 NAME_NO_BACKEND = [file for file in sorted(PACKAGE.rglob("*.py")) if file.parent.name != "adapters"]
 
 
@@ -203,7 +203,7 @@ def test_torch_private_names_are_used_in_the_modules_that_wrap_them_alone(module
 
 
 def _private_attribute(node: ast.AST) -> str:
-    """``torch._C`` and the like, as written; empty for anything else."""
+    """Return a private attribute of torch such as ``torch._C``, as written; empty for any other node."""
     text = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
     return text if re.fullmatch(r"torch(\.\w+)*\._[A-Za-z]\w*", text) else ""
 

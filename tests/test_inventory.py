@@ -1,4 +1,4 @@
-"""The inventory says what the dispatcher says, completely."""
+"""The inventory lists every overload of the dispatcher, with its route."""
 
 from __future__ import annotations
 

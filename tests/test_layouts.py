@@ -1,4 +1,4 @@
-"""Where each layout puts a shape."""
+"""The placement of a shape in each layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHAPES = [(), (1,), (5,), (2, 3), (3, 1), (2, 3, 4), (2, 3, 4, 5), (2, 3, 2, 3, 
 
 
 def reached(placement: Placement) -> set[int]:
-    """The storage positions that the view reaches."""
+    """Return the storage positions that the view reaches."""
     positions = {placement.offset} if all(placement.size) else set()
     for size, stride in zip(placement.size, placement.stride, strict=True):
         positions = {p + i * stride for p in positions for i in range(size)}

@@ -1,4 +1,4 @@
-"""What each memory lane adds: faults that it finds, named by it, where a plain lane sees less or nothing."""
+"""Faults that a memory lane finds and names, where a plain lane finds less or nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WALK = ("walks:tensors_on_streams",)
 NUMBERS = ("memory_numbers:numbers_of_the_device",)
 SEEDS = ("seeding:seeds_of_the_module",)
 
-# Fault ("" for none) → cells to try, by lane. One process a lane: the allocator mode is chosen when a process starts.
+# By lane: fault ("" for none) → cells to try. One process per lane: the allocator mode is set when a process starts.
 TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
     "redzone": (REDZONE, {"": [FILL], "fill_one_past_end": [FILL], "writes_before_start": [FILL]}),
     "guard": (
@@ -109,7 +109,7 @@ print(json.dumps(found))
 
 @cache
 def observed(lane: str) -> dict[tuple[str, Cell], dict[str, Any]]:
-    """(fault, cell) → the observation of the cell, and what the gate found broken."""
+    """Return, by fault and cell, the observation of the cell, with the gate's error as ``broken``."""
     variables, tried = TRIED[lane]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("REFNPU_")}
     command = [sys.executable, "-W", "ignore", "-c", OBSERVE, json.dumps(tried)]

@@ -1,4 +1,4 @@
-"""The command where another package is called ``conformance`` too: a clear error, and never a traceback."""
+"""The command where another package is also named ``conformance``: a clear error, and no traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 COMMAND = "import sys, op_conformance; sys.argv = ['conformance', '--help']; op_conformance.main()"
-# As the command `pytest` does: `python -m pytest` puts the current directory on the path.
+# The `pytest` command does not put the current directory on the path; `python -m pytest` does.
 PYTEST = "import sys, pytest; sys.path.remove(''); sys.exit(pytest.main())"
 
 
@@ -24,7 +24,7 @@ def run(code: str, *arguments: str, path: str, cwd: Path) -> subprocess.Complete
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    """A directory with another project's package, for the front of Python's path."""
+    """Return a directory with another project's package, for the front of ``PYTHONPATH``."""
     (tmp_path / "theirs" / "conformance").mkdir(parents=True)
     (tmp_path / "theirs" / "conformance" / "__init__.py").touch()
     (tmp_path / "theirs" / "conformance" / "test_theirs.py").write_text("def test_it():\n    pass\n")

@@ -71,7 +71,7 @@ def test_the_check_of_a_failure_is_that_of_its_first_finding() -> None:
 def test_the_form_that_crosses_processes_is_made_of_plain_values() -> None:
     death = Death("SIGSEGV", finding=DeathFinding("", left_out=LeftOut.TIME))
     found = CaseFailure("c", death=death).to_json()["death"]["finding"]["left_out"]
-    assert type(found) is str  # pytest-xdist takes no subclass of it
+    assert type(found) is str  # pytest-xdist accepts no subclass of str
     for death in (Death(), Death("SIGSEGV", lines=("x = 1", "f(x)"))):
         assert CaseFailure.from_json(CaseFailure("c", death=death).to_json()).death == death
 

@@ -1,4 +1,4 @@
-"""The workflows and .ci/run call nox and nothing else; each of their commands is run here, with nox's part played."""
+"""The workflows and .ci/run call nox alone. The tests run each command of the workflows with a stand-in for nox."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests import sessions
 from tests.records import manifest, observed
 
 ROOT = Path(__file__).parents[1]
-# What the repositories of backends use. They have no nox, and what they run is run here as it is.
+# The repositories of backends use these two files. They have no nox, so the tests run their commands unchanged.
 ACTION = ROOT / "action.yml"
 REUSABLE = ROOT / ".github" / "workflows" / "backend.yml"
 WORKFLOWS = sorted(file for file in (ROOT / ".github" / "workflows").glob("*.yml") if file != REUSABLE)
@@ -38,7 +38,7 @@ INSTALL = 'python -m pip install "nox[uv]"'
 LANE = "refnpu-torchnightly-malloc-release"
 CASE = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
 
-# What an expression of a workflow may come to, the worst that a person can type among it.
+# Values of the expressions in a workflow, and the worst text that a user could type.
 EVIL = "x'; touch pwned #$(touch pwned)`touch pwned`"
 VALUES = {
     "inputs.lanes": "", "inputs.minutes || '30'": "30", "matrix.session": "conformance-2.8(malloc)",
@@ -47,7 +47,7 @@ VALUES = {
     "github.server_url }}/${{ github.repository }}/actions/runs/${{ github.run_id": "https://example.org/1",
 }  # fmt: skip
 
-# Commands of `conformance` that need no torch are run for real; of the others nox's arguments are kept.
+# The stand-in for nox records its arguments, and runs only the `conformance` commands that need no torch.
 NOX = f"""#!{sys.executable}
 import json, subprocess, sys
 session, rest = sys.argv[2], sys.argv[4:]
@@ -61,7 +61,7 @@ GH = '#!/bin/sh\necho gh "$@" >> gh-calls\n[ "$2" = list ] && echo \'[]\'\nexit 
 
 @dataclass(frozen=True)
 class Step:
-    """A command of a workflow, and the expressions that its variables hold."""
+    """A command of a workflow, and the expressions in its environment variables."""
 
     job: str
     command: str
@@ -105,7 +105,7 @@ def test_a_workflow_runs_nox_and_nothing_else(file: Path) -> None:
 def test_a_workflow_passes_user_text_and_results_to_shells_by_variables(file: Path) -> None:
     inside = [e for step in steps(file) for e in re.findall(r"\$\{\{\s*(.+?)\s*\}\}", step.command)]
     own = {expression for entry in matrix_of(file) for expression in (f"matrix.{key}" for key in entry)}
-    assert set(inside) <= own  # those that the file itself lists
+    assert set(inside) <= own  # the values that the file itself lists
 
 
 @every_workflow
@@ -129,7 +129,7 @@ def test_actions_of_others_are_pinned_to_a_commit(file: Path) -> None:
 
 
 def ran(night: int, shard: str, *cells: Observation, whole: tuple[Observation, ...]) -> None:
-    """A shard of a night's run of the lane."""
+    """Write the results of one shard of a night's run of the lane."""
     ids = [str(o.cell) for o in cells]
     name = run_name(LANE, datetime(2026, 11, 20 + night, tzinfo=timezone.utc) + timedelta(seconds=int(shard[0])))
     told = manifest(
@@ -145,7 +145,7 @@ def ran(night: int, shard: str, *cells: Observation, whole: tuple[Observation, .
 
 @pytest.fixture
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with last night's run and tonight's two shards, of which one has a cell that newly fails."""
+    """Return a checkout with last night's run and tonight's two shards, one with a cell that newly fails."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "matrices", tmp_path / "matrices")
     for name, text in (("nox", NOX), ("gh", GH)):
@@ -166,7 +166,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def play(step: Step, values: dict[str, str] = VALUES) -> int:
-    """The exit code of a step, run as a runner does: in bash, its expressions put in."""
+    """Run a step as a GitHub runner does, in bash with its expressions replaced. Return the exit code."""
     whole = re.compile(r"\$\{\{\s*(.*)\s*\}\}")
     given = {k: whole.sub(lambda m: values[m[1].strip()], text) for k, text in step.variables.items()}
     command = re.sub(r"\$\{\{\s*(.+?)\s*\}\}", lambda m: values[m[1]], step.command)
@@ -209,7 +209,7 @@ def test_the_commands_of_a_workflow_take_the_options_they_are_given(file: Path, 
 
 
 def parsed(command: click.Command, words: list[str]) -> bool:
-    """Whether click takes the words; it raises, and names the one that is wrong, if not."""
+    """Return whether click accepts the words. Raises an error of click that names the wrong word."""
     context = command.make_context("x", words)
     if isinstance(command, click.Group):
         name, found, rest = command.resolve_command(context, words)
@@ -240,7 +240,7 @@ def test_the_readme_s_commands_name_sessions_that_exist() -> None:
     assert named <= sessions.listed()
 
 
-# What the repository of a backend gives, and what GitHub knows.
+# The inputs from a backend's repository, and the values that GitHub supplies.
 GIVEN = {
     "github.action_path": str(ROOT), "inputs.backend": "refnpu", "inputs.tier": "smoke", "inputs.results": "results",
     "inputs.select": "masked_fill.Scalar and float32-contiguous", "inputs.install": "echo installed > installed",
@@ -250,7 +250,7 @@ GIVEN = {
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The checkout of a backend's repository on a runner."""
+    """Return the checkout of a backend's repository on a runner."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "gh").write_text(GH)

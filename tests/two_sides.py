@@ -27,14 +27,14 @@ SHAPE = (2, 3)
 
 @dataclass
 class Device:
-    """An adapter. ``cpu:0`` is the CPU, but not equal to ``cpu``: an op that is told where it runs can tell."""
+    """An adapter. ``cpu:0`` is the CPU, but not equal to ``cpu``: an op can tell the sides by its device argument."""
 
     name: str = "hand"
     device: str = "cpu:0"
     native: int = 0
     fallback: int = 0
     blocks: int = 0
-    fresh: int = 0  # what fresh memory holds
+    fresh: int = 0  # the byte in fresh memory
     fills_fresh: bool = False
     damage: list[str] = field(default_factory=list)
 
@@ -52,18 +52,18 @@ class Device:
 
 
 def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
-    """1, 2, 3, ... in the slot's shape."""
+    """Return 1, 2, 3, ... in the slot's shape."""
     return torch.arange(1, slot.numel + 1).reshape(slot.shape).to(getattr(torch, dtype))
 
 
 def behind(x: torch.Tensor) -> float:
-    """The float32 that lies behind the storage of a tensor, which is not the tensor's to read."""
+    """Return the float32 just past the end of a tensor's storage, which an op must not read."""
     storage = x.untyped_storage()
     return ctypes.c_float.from_address(storage.data_ptr() + storage.nbytes()).value
 
 
 def third(x: torch.Tensor) -> torch.Tensor:
-    """An op whose results are rounded."""
+    """Return ``x / 3``, whose values are rounded."""
     return x / 3
 
 
@@ -71,20 +71,20 @@ def case_of(
     layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True,
     shape: tuple[int, ...] = SHAPE,
 ) -> Case:  # fmt: skip
-    """A case of ``op(self, device)``. An argument that is not ``defined`` is an output to be filled."""
+    """Return a case of ``op(self, device)``. Without ``defined``, ``self`` is an output that the op fills."""
     self = slot(0, "self", shape, written=written)
     one = sample("hand", self if defined else replace(self, pool=""), DeviceArg(), dtypes=(dtype,))
     return cases(CellId("misc", "hand", dtype, layout), [one])[0]
 
 
 def with_number(number: float) -> Case:
-    """A case of ``op(self, number, device)``."""
+    """Return a case of ``op(self, number, device)``."""
     one = sample("hand", slot(0, "self", SHAPE), number, DeviceArg(), dtypes=("float32",))
     return cases(CellId("misc", "hand", "float32", "contiguous"), [one])[0]
 
 
 def with_keyword(name: str, value: bool) -> Case:
-    """A case of ``op(self, device, *, name)``."""
+    """Return a case of ``op(self, device, *, name)``."""
     one = sample("hand", slot(0, "self", SHAPE), DeviceArg(), dtypes=("float32",))
     return cases(CellId("misc", "hand", "float32", "contiguous"), [replace(one, kwargs=((name, value),))])[0]
 
@@ -100,7 +100,7 @@ def judge(
     *,
     context: Context = PLAIN,
 ) -> CaseResult:
-    """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
+    """Judge one case of an op that runs ``right`` on CPU, and ``wrong`` (by default also ``right``) on the device."""
     here = device or Device()
 
     def op(*given: Any, **named: Any) -> Any:
