@@ -1,4 +1,4 @@
-"""The arguments of a case on CPU, changed for the questions about CPU's result."""
+"""The changed arguments with which the judge checks CPU's result."""
 
 from __future__ import annotations
 

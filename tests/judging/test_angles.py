@@ -1,4 +1,4 @@
-"""Vectors that are right up to phase: how far the direction may be from that of CPU."""
+"""Vectors that are right up to phase: the permitted angle between the device's vectors and CPU's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def svd(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def turned(vectors: torch.Tensor, angle: float) -> torch.Tensor:
-    """The same with the first two columns turned in their plane."""
+    """Return the vectors with the first two columns rotated in their plane by ``angle`` radians."""
     wide = vectors.to(torch.complex128 if vectors.is_complex() else torch.float64).clone()
     a, b = wide[..., 0].clone(), wide[..., 1].clone()
     wide[..., 0], wide[..., 1] = a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)

@@ -1,4 +1,4 @@
-"""The gate before the matrix: each primitive passes on a sound device, and is named when it is broken."""
+"""The bringup gate: each primitive passes on a correct device, and the gate names a broken one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_memory_that_torch_cannot_count_is_not_the_fault_of_an_adapter(monkeypat
     assert works("cpu:0", "count_memory")
     bringup.without(backend, ["count_memory"])
     assert backend.live_memory() == (0, 0)
-    assert not works("cpu:0", "count_memory")  # for programs
+    assert not works("cpu:0", "count_memory")  # scenarios ask this
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_program_needs_no_as_strided_of_the_suite() -> None:
 
 
 class TestCopiesOfADtype:
-    """The device loses the imaginary part of complex128 on the way."""
+    """A device whose copies to CPU lose the imaginary part of complex128."""
 
     @pytest.fixture
     def broken(self, cpu: backends.Capabilities, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -1,4 +1,4 @@
-"""Arguments with their channels innermost, with an offset or as a slice: what is wrong for them alone is found."""
+"""Channels-last arguments with an offset or as a slice: a defect that only they show is found."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def passes(wrong: Op, layout: str, shape: tuple[int, ...]) -> list[bool]:
 
 
 def at_beginning(x: torch.Tensor) -> torch.Tensor:
-    """The elements from the beginning of a storage on, if the channels lie innermost without gaps."""
+    """Negate ``x``, but ignore the storage offset of a channels-last tensor without gaps."""
     if not x.is_contiguous(memory_format=torch.channels_last):
         return -x
     return -x.as_strided(x.shape, x.stride(), 0)
 
 
 def of_whole_vectors(x: torch.Tensor) -> torch.Tensor:
-    """Channels of a last vector that is not whole stay as they are, if the channels lie innermost."""
+    """Negate ``x``, but in a channels-last tensor not the channels behind the last whole vector of 8."""
     result = -x
     if x.stride(1) == 1 and (rest := x.shape[1] % 8):
         result[:, -rest:] = x[:, -rest:]
@@ -52,7 +52,7 @@ def of_whole_vectors(x: torch.Tensor) -> torch.Tensor:
 
 
 def dense(x: torch.Tensor) -> torch.Tensor:
-    """The elements of a tensor without gaps, if the channels lie innermost."""
+    """Negate ``x``, but read a channels-last tensor as if it had no gaps."""
     if x.stride(1) != 1:
         return -x
     stride = x.new_empty(x.shape, device="meta").contiguous(memory_format=torch.channels_last).stride()

@@ -1,4 +1,4 @@
-"""The tester is tested: each check of the vocabulary lets a right device pass, and is seen to find a wrong one."""
+"""Each check of the vocabulary: a right device passes, and a wrong one is found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN = OpFacts("misc")
 
 @dataclass(frozen=True)
 class Defect:
-    """What an op does on CPU, and on a device that this check has to find."""
+    """An op on CPU, and its wrong form on a device, which a check has to find."""
 
     right: Op
     wrong: Op
@@ -51,7 +51,7 @@ def behind_an_offset(x: torch.Tensor) -> torch.Tensor:
 
 def writing_its_input(x: torch.Tensor) -> torch.Tensor:
     result = x + 1
-    x.data[0, 0] = 99  # .data: no version counter moves
+    x.data[0, 0] = 99  # .data does not increment the version counter
     return result
 
 

@@ -1,4 +1,4 @@
-"""The bound of inexact values: of every rule a case that passes, and one that must not."""
+"""The bound of inexact values: for every rule, an example that passes and an example that fails."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class TestClose:
 class TestBounds:
     def test_infinity_is_right_where_the_float64_result_overflows(self) -> None:
         true = torch.tensor([1e39, 2.0], dtype=torch.float64)
-        cpu = torch.tensor([3e38, 2.0])  # the CPU's own, which stayed below
+        cpu = torch.tensor([3e38, 2.0])  # CPU's float32 result did not overflow
         assert compare.close(cpu, torch.tensor([INF, 2.0]), true, Closeness(), "result") is None
         assert compare.close(cpu, torch.tensor([-INF, 2.0]), true, Closeness(), "result") is not None
         assert compare.close(cpu, torch.tensor([INF, INF]), true, Closeness(), "result") is not None
@@ -183,7 +183,7 @@ class TestBounds:
 
 
 def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Closeness]:
-    """Results of CPU and of a device that is a few units off, a float64 result, and a bound."""
+    """Return CPU's results, a device's that are a few units off, the float64 or complex128 results, and a bound."""
     generator = torch.Generator().manual_seed(seed)
 
     def pick(*of: float) -> float:
@@ -226,7 +226,7 @@ def test_results_far_from_cpu_are_not_near() -> None:
     assert not near(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64), Closeness())
 
 
-HUGE = 3e38  # in float32
+HUGE = 3e38  # near the maximum of float32
 
 
 def fails(theirs: float, ours: float, true: float | None, *, sums: bool, dtype: torch.dtype = torch.float32) -> bool:
@@ -316,7 +316,7 @@ class TestNumbersBeyondTheDtype:
 
 
 class TestIntegersWithASpread:
-    """A large power that was computed in float64 and truncated, behind a small number."""
+    """A small integer, and a large power that was computed in float64 and truncated."""
 
     CPU = torch.tensor([3, 1_149_307_199_541_191])
 
@@ -351,7 +351,7 @@ class TestIntegersWithASpread:
 
 
 class TestASumOfWhichAPartOverflows:
-    """3e38 + 3e38 - 3e38 is 3e38, and infinite if it is added up in this order."""
+    """3e38 + 3e38 - 3e38, which is 3e38, but overflows in float32 if it is added from left to right."""
 
     TERMS = (3e38, 3e38, -3e38)
 
@@ -395,7 +395,7 @@ def test_a_narrow_sum_of_small_floats_may_round_each_term() -> None:
         (1.0, 1.2, True),
         (INF, 1.0, True),
         (1.0, -INF, True),
-        (INF, 3e38, False),  # a part of the sum may have overflowed
+        (INF, 3e38, False),  # a partial sum may have overflowed
         (INF, INF, False),
         (NAN, 1.0, False),
         (NAN, INF, False),

@@ -1,4 +1,4 @@
-"""Every rule of the comparison but the bound of inexact values: a case that passes, and one that must not."""
+"""The rules of the comparison, except for the bound of inexact values: an example that passes and one that fails."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class TestExact:
     def test_a_nan_may_be_any_other_where_cpu_computed_it_or_nothing_is_moved(self) -> None:
         signalling = fills.hard("float32")[-1:]
         quiet = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
-        assert compare.exact(signalling, quiet, "result") is None  # nothing is moved
+        assert compare.exact(signalling, quiet, "result") is None  # the op moves no values
         assert compare.exact(quiet, torch.tensor([NAN]), "result", sources=[quiet]) is None  # arithmetic keeps payloads
-        assert compare.exact(signalling, quiet, "result", sources=[quiet]) is None  # CPU has it from nowhere
+        assert compare.exact(signalling, quiet, "result", sources=[quiet]) is None  # no source has CPU's NaN
 
     def test_zeros_of_different_sign_are_a_value_mismatch(self) -> None:
         assert check_of(compare.exact(torch.tensor([0.0]), torch.tensor([-0.0]), "result")) is Check.VALUE

@@ -1,4 +1,4 @@
-"""Rounding errors that cancellation leaves over pass, and defects in the same results fail."""
+"""Rounding errors that cancellation amplifies pass, and defects in the same results fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.two_sides import case_of, judge, with_number
 
 Op = Callable[[torch.Tensor], torch.Tensor]
 
-# Each row adds up to about 1e-3 of its terms, which are all inexact in binary.
+# The sum of each row is about 1e-3 of its terms, and no term is exact in binary.
 CANCELLING = torch.tensor([[1234.1, -2345.7, 1111.601], [0.3, 1e5 / 3, -33333.6333]], dtype=torch.float64)
 
 
@@ -66,7 +66,7 @@ def rows_of_all_sizes(slot: TensorSlot, dtype: str) -> torch.Tensor:
 
 
 class TestASmallElementBesideALargeOne:
-    """A sum of each row, of which the first is large."""
+    """The sums of two rows, one of large terms and one of small terms."""
 
     @staticmethod
     def checks(wrong: Op, tolerance: Tolerance = SUMMED) -> list[Check]:
@@ -108,12 +108,12 @@ def test_a_pointwise_function_is_not_excused_by_rounding_of_its_input() -> None:
 
 
 class TestRangesBetweenIntegers:
-    """Ranges that no floating tensor goes into, with a device whose result differs in one element."""
+    """Ranges without floating-point tensor arguments, and a device whose result differs in one element."""
 
     FEW = OpFacts("factory", Tolerance(2.0, accumulation=Accumulation.FEW))
 
     def checks(self, op: Callable[..., torch.Tensor], arguments: tuple[float, ...], at: int, by: float) -> list[Check]:
-        """What is found of a device that differs from ``op`` in the element ``at``, ``by`` so much."""
+        """Return the failed checks of a device that adds ``by`` to the element ``at`` of the result of ``op``."""
         dtype = str(op(*arguments).dtype).removeprefix("torch.")
         one = sample("hand", *arguments, DeviceArg(), dtypes=(dtype,))
         (case,) = cases(CellId("factory", "hand", dtype, "contiguous"), [one])
@@ -223,7 +223,7 @@ def test_rounding_of_number_arguments_is_excused_too() -> None:
     assert judge(line, lambda x, s: from_both_ends(x, s) + 1e-6, case, few).mismatches
 
 
-# What is computed on the way ------------------------------------------------------------------------------------------
+# Intermediate results -------------------------------------------------------------------------------------------------
 
 
 def rest_of_sigmoid(x: torch.Tensor) -> torch.Tensor:
@@ -231,17 +231,17 @@ def rest_of_sigmoid(x: torch.Tensor) -> torch.Tensor:
 
 
 def rest_of_sigmoid_off_by(units: int) -> Op:
-    """The same, with a sigmoid that is so many units in its last place too small."""
+    """Return ``rest_of_sigmoid`` with a sigmoid that is ``units`` units in the last place too small."""
 
     def op(x: torch.Tensor) -> torch.Tensor:
-        unit = torch.finfo(x.dtype).eps / 2  # of numbers between 0.5 and 1
+        unit = torch.finfo(x.dtype).eps / 2  # in the last place of numbers between 0.5 and 1
         return 1 - (torch.sigmoid(x) - units * unit)
 
     return op
 
 
 def of_a_few(slot: TensorSlot, dtype: str) -> torch.Tensor:
-    """Arguments whose sigmoid is nearly 1."""
+    """Return values whose sigmoid is nearly 1."""
     return torch.linspace(5, 6, slot.numel, dtype=torch.float64).reshape(slot.shape).to(getattr(torch, dtype))
 
 

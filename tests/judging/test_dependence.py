@@ -101,7 +101,7 @@ def test_many_draws_that_begin_again_at_a_power_of_two_are_reported(calls: int) 
 
 def test_rows_whose_draws_are_settled_at_some_places_are_no_repeated_blocks() -> None:
     means = torch.zeros(65_537)
-    means[80:144] = torch.arange(1e9, 2e9, 1e9 / 64)  # so large that no deviation shows
+    means[80:144] = torch.arange(1e9, 2e9, 1e9 / 64)  # so large that rounding hides the deviation
 
     def in_rows(g: torch.Generator) -> torch.Tensor:
         return torch.rand(2, 65_537, generator=g) + means
@@ -171,7 +171,7 @@ def test_roundings_of_one_number_are_not_other_draws() -> None:
     expected = [torch.full((1000,), 0.81640625, dtype=torch.bfloat16) for _ in range(24)]
     actual = [torch.full((1000,), 0.8125, dtype=torch.bfloat16) for _ in range(24)]
     for made in (expected, actual):
-        made[0][5] = 0  # so that not all calls are alike
+        made[0][5] = 0  # so that the calls are not all equal
     assert dependence.compare(Draws(expected), Draws(actual), "self") is None
 
 

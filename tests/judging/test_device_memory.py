@@ -1,4 +1,4 @@
-"""Device memory around a call: what a leak and a damaged block are called."""
+"""Device memory around a call: the findings for leaks and damaged blocks."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_device_that_cannot_fill_bytes_is_asked_once(monkeypatch: pytest.Monke
 
 
 def judged(change: Iterator[int]) -> list[Mismatch]:
-    """Judge an op on a device whose live blocks change so with each call."""
+    """Judge an op on a device whose number of live blocks changes by the next ``change`` in each call."""
     device = Device(blocks=9)
 
     def op(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The draws of one side, as the rules ask for them."""
+"""The draws of one side, in the forms that the rules need."""
 
 from __future__ import annotations
 

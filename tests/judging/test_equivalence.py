@@ -1,4 +1,4 @@
-"""Results that are not unique: right ones pass, wrong ones do not."""
+"""Results that are not unique: correct results pass, wrong results do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors of a matrix: other pivots are right, and what is left of a matrix without factors is not defined."""
+"""Factors of a matrix: other pivots are correct, and for a matrix without factors the result is undefined."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LU = torch.ops.aten.linalg_lu_factor_ex.default
 CHOLESKY = torch.ops.aten.linalg_cholesky_ex.default
 Op = Callable[..., Any]
 
-# LAPACK takes the second row first, whose parts add up to more; the modulus of the first is larger.
+# LAPACK chooses the second row as pivot: its |re| + |im| is larger, although the modulus of the first row is larger.
 COMPLEX = torch.tensor([[5 + 0j, 1 + 2j, 0], [3 + 3j, 2 - 1j, 1], [1, 1j, 4]])
-# The second one is not positive-definite.
+# The second matrix is not positive-definite.
 MATRICES = torch.tensor([[[4.0, 1.0], [1.0, 3.0]], [[1.0, 2.0], [2.0, 1.0]]])
 
 
@@ -39,7 +39,7 @@ def judged(cpu: Op, device: Op, value: torch.Tensor, route: Route = Route.NATIVE
 
 
 def lu_by_modulus(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """LU with the row of the largest modulus first."""
+    """Return the LU factors, the pivots and ``info``, with the row of the largest modulus as pivot."""
     made, pivots = x.clone(), []
     for k in range(x.shape[-1]):
         row = k + int(made[k:, k].abs().argmax())
@@ -51,7 +51,7 @@ def lu_by_modulus(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def changed(op: Op, change: Callable[..., None]) -> Op:
-    """``op``, whose results are then changed in place."""
+    """Return ``op``, with its results changed in place by ``change``."""
 
     def changing(*given: Any) -> tuple[torch.Tensor, ...]:
         results = tuple(t.clone(memory_format=torch.preserve_format) for t in op(*given))

@@ -1,4 +1,4 @@
-"""Arguments that are the middle of larger matrices: what is wrong for their offset alone is found."""
+"""Arguments that are the middle of larger matrices: a defect that only their offset shows is found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cases_of(shape: tuple[int, ...]) -> list[Case]:
 
 
 def from_first_column(x: torch.Tensor) -> torch.Tensor:
-    """The elements from the first column on, of matrices that begin behind the first row of a larger one."""
+    """Negate ``x``, but read it from the first column of the larger matrix if it begins below the first row."""
     offset, row = x.storage_offset(), x.stride(-2)
     return -x.as_strided(x.shape, x.stride(), offset - offset % row if offset >= row else offset)
 

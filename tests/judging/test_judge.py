@@ -1,4 +1,4 @@
-"""One case on both sides: the route that was taken, and what cannot be judged."""
+"""One case on both sides: the route of the call, and cases that cannot be judged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_not_implemented_fails_only_for_a_registered_kernel() -> None:
     ("named", "route", "lacks"),
     [
         ("_foo.out", Route.NATIVE, "_foo.out"),
-        ("hand", Route.NATIVE, ""),  # the overload itself, of another layout of tensors
+        ("hand", Route.NATIVE, ""),  # the overload itself, for tensors of another layout
         ("_foo.out", Route.COMPOSITE, ""),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_dtype_that_a_device_cannot_hold_is_unsupported_unless_it_holds_no_byt
         return real(tensor, target, **more)
 
     monkeypatch.setattr(torch.Tensor, "to", to)
-    monkeypatch.setattr(views, "_broken", frozenset({"view_as_dtype"}))  # so that arguments are sent in their dtype
+    monkeypatch.setattr(views, "_broken", frozenset({"view_as_dtype"}))  # arguments are sent in their own dtype
     if holds_bytes:
         assert judge(torch.neg).skipped == "the device has no tensors of float32: ValueError: refused"
     else:
@@ -182,7 +182,7 @@ def test_a_call_that_would_return_a_dtype_that_the_device_has_not_got_is_unsuppo
 
 
 class TestADtypeThatADeviceLacks:
-    """The device takes no complex64 from CPU, and raises in each call."""
+    """A device that refuses copies of complex64 from CPU."""
 
     @pytest.fixture(autouse=True)
     def no_complex(self, monkeypatch: pytest.MonkeyPatch) -> None:

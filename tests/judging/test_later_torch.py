@@ -1,4 +1,4 @@
-"""What CPU gives under a later torch excuses a device that gives the same, and no other."""
+"""A CPU result of a later torch excuses a device that gives the same result, and no other device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.two_sides import SHAPE, case_of, judge, value_of
 
 @pytest.fixture
 def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, Later]:
-    """The outcomes under a later torch, by the ids of cases."""
+    """Return the outcomes under a later torch by case id. A test adds them."""
     outcomes: dict[str, Later] = {}
     monkeypatch.setattr(later, "of", outcomes.get)
     return outcomes

@@ -1,4 +1,4 @@
-"""A device that raises, and raises at everything since."""
+"""A device that raises in a call, and in every later call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refuses(x: torch.Tensor) -> torch.Tensor:
 
 
 class Lost(Device):
-    """Its calls raise an error that everything raises afterwards."""
+    """A device whose calls raise an error, and which raises it in every later call too."""
 
     sticky_errors = False
 
@@ -27,14 +27,14 @@ class Lost(Device):
 
 
 class LostBySticky(Lost):
-    """The same, and the backend says so."""
+    """A lost device whose backend declares its errors sticky."""
 
     sticky_errors = True
 
 
 @pytest.fixture(autouse=True)
 def useless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device answers as one that is lost, whenever it is asked."""
+    """Make each late error check report a lost device."""
     monkeypatch.setattr(Capabilities, "late_error", lambda _: RuntimeError("device-side assert"))
 
 

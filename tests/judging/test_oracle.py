@@ -1,4 +1,4 @@
-"""The CPU reference: what a call did, the float64 one, and whether it agrees with itself."""
+"""The CPU reference: the outcome of a call, the float64 reference, and whether repeated calls agree."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_where_cpu_raises_only_a_dispatcher_error_means_a_missing_kernel() -> No
 def test_where_cpu_raises_a_kernel_that_each_backend_has_to_bring_may_be_missing() -> None:
     x = torch.ones(1, 1, 3)
     arguments = (x, x, None, [1], [0], [1], False, [0], 1)
-    with pytest.raises(NotImplementedError, match="to override") as refusal:  # CPU has kernels of its own instead
+    with pytest.raises(NotImplementedError, match="to override") as refusal:  # CPU uses other kernels
         torch.ops.aten.convolution_overrideable(*arguments)
     assert oracle.lacks_kernel(refusal.value, Route.COMPOSITE, RuntimeError("input and bias have other dtypes"))
 

@@ -1,4 +1,4 @@
-"""Which strides a device's results may have in place of CPU's, and which not."""
+"""The strides that a device's results may and may not have in place of CPU's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMN_MAJOR, ROW_MAJOR = (1, 2), (3, 1)
 
 
 def placed(values: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
-    """A new tensor of the given strides."""
+    """Return a new tensor with the given strides."""
     return torch.empty_strided(values.shape, stride, device=values.device).copy_(values)
 
 
@@ -32,7 +32,7 @@ def is_dense(x: torch.Tensor) -> bool:
 
 
 class TestPathOfDenseArguments:
-    """CPU takes another path for arguments with gaps: other strides, and values that are rounded otherwise."""
+    """A CPU that takes another path for arguments with gaps, with other strides and other rounding."""
 
     gaps = case_of("offset_gap")
     facts = OpFacts("misc", tolerance=Tolerance(4.0))
@@ -91,23 +91,23 @@ class TestPathOfDenseArguments:
 
 
 def with_out(layout: str = "contiguous") -> Case:
-    """A case of ``op(self, out, device)`` with an ``out=`` argument that has to be resized."""
+    """Return a case of ``op(self, out, device)`` with an ``out=`` argument that has to be resized."""
     out = slot(1, "out", (0,), written=True)
     given = sample("hand", slot(0, "self", (2, 3)), replace(out, pool=""), DeviceArg())
     return cases(CellId("misc", "hand", "float32", layout), [given])[0]
 
 
 def resized(x: torch.Tensor, out: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
-    """``out``, which holds ``x`` in the given strides."""
+    """Resize ``out`` to the shape of ``x`` and the given strides, copy ``x`` to it, and return it."""
     return out.resize_(8).as_strided_(x.shape, stride).copy_(x)
 
 
 def void(_: torch.Tensor) -> None:
-    """Return nothing, as an op without results."""
+    """Return nothing, as an op without results does."""
 
 
 class TestPredicted:
-    """CPU leaves a resized ``out=`` argument column-major."""
+    """A CPU that makes a resized ``out=`` argument column-major, where Meta predicts row-major."""
 
     @staticmethod
     def cpu(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -185,7 +185,7 @@ class TestPredicted:
 
 
 def permuted_unless_dense(x: torch.Tensor) -> torch.Tensor:
-    """A new tensor, column-major if the argument has gaps."""
+    """Return a copy of ``x``, column-major if ``x`` has gaps."""
     dense = x.untyped_storage().nbytes() == x.numel() * x.element_size()
     return x.clone(memory_format=torch.contiguous_format) if dense else torch.empty_strided((2, 3), (1, 2)).copy_(x)
 

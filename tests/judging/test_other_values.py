@@ -1,4 +1,4 @@
-"""Which other values than CPU's a device may give, and what that does not excuse."""
+"""The values that a device may give in place of CPU's, and the differences that stay failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAN = float("nan")
 
 
 def one_as_two() -> Case:
-    """Two arguments that are one tensor."""
+    """Return a case with one tensor as both arguments."""
     both = sample("hand", slot(0, "self", (2, 3)), slot(1, "other", (2, 3)), DeviceArg())
     return cases(CellId("misc", "hand", "float32", "aliased"), [both])[0]
 
@@ -80,7 +80,10 @@ def test_a_device_that_alone_depends_on_the_layout_fails() -> None:
 
 
 def in_a_vector_loop(x: torch.Tensor, dense: float = 1.0, apart: float = 2.0) -> torch.Tensor:
-    """As CPU's kernels that treat a NaN in one way in their vector loop and in another behind its end."""
+    """Return other values for contiguous arguments than for others, as some CPU kernels do for a NaN.
+
+    Such a kernel handles a NaN in its vector loop differently from a NaN behind the end of the loop.
+    """
     return torch.where(x > 0, dense if x.is_contiguous() else apart, x)
 
 
@@ -109,7 +112,7 @@ def as_bits(x: torch.Tensor) -> torch.Tensor:
 
 
 class TestSignallingNan:
-    """An argument with a signalling NaN as its last element, of which C says little."""
+    """An argument with a signalling NaN as its last element, for which C defines little."""
 
     @staticmethod
     def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
@@ -117,7 +120,7 @@ class TestSignallingNan:
 
     @staticmethod
     def of_nan(signalling: float, quiet: float) -> Callable[[torch.Tensor], torch.Tensor]:
-        """An op that gives one number for signalling NaN and another one for quiet NaN."""
+        """Return an op that gives one number for a signalling NaN and another number for a quiet NaN."""
 
         def op(x: torch.Tensor) -> torch.Tensor:
             as_quiet = (as_bits(x) & 0x00400000) != 0
@@ -148,7 +151,7 @@ class TestSignallingNan:
 
 
 class TestSubnormalArgument:
-    """A device that flushes subnormal numbers to zero does so to its arguments, too."""
+    """A device that also flushes subnormal arguments to zero."""
 
     @staticmethod
     def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
@@ -197,7 +200,7 @@ class TestSubnormalArgument:
 
 
 class TestFormerValue:
-    """CPU adds to what an out= argument held."""
+    """A CPU kernel that adds to the former value of an ``out=`` argument."""
 
     case = case_of(written=True, defined=False)
 

@@ -1,4 +1,4 @@
-"""The device of a result: where its memory is, and when it may be on the host."""
+"""The device of a result, and when a result may be on the host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_result_whose_memory_is_on_another_device_than_it_says_is_wrong() -> N
 
 
 def on_the_host(route: Route, op: Op, case: Case, context: str = "") -> list[Check]:
-    """The checks that find what ``op`` returns on the host, if its arguments are on a device."""
+    """Return the failed checks if ``op`` returns its results on the host, and its arguments are on a device."""
     if context:
         case = replace(case, cell=replace(case.cell, layout=context))
     twins = Twins(value_of)
@@ -57,9 +57,9 @@ ON_HOST = replace(X, on_host=True)
     ("route", "op", "checks"),
     [
         (Route.NATIVE, torch.neg, [Check.DEVICE]),
-        (Route.COMPOSITE, torch.neg, []),  # torch itself decides where its kernels for all devices put results
+        (Route.COMPOSITE, torch.neg, []),  # torch's own kernels for all devices decide where results are
         (Route.NATIVE, lambda x: torch.ones(2), []),
-        (Route.NATIVE, torch.nonzero, [Check.DEVICE]),  # Meta has no numbers, and raises
+        (Route.NATIVE, torch.nonzero, [Check.DEVICE]),  # Meta has no values, and raises
         (Route.COMPOSITE, torch.nonzero, []),
     ],
 )

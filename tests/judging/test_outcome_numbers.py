@@ -1,4 +1,4 @@
-"""Numbers that an op returns to Python: equal in all their bits, or rounded as the arguments are."""
+"""Numbers that an op returns to Python: equal in all bits, or rounded like the dtype of the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strides of results and outputs, and memory that results share: where a device may differ from CPU."""
+"""Differences from CPU that a device may have in the strides and the shared memory of results and outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_result_of_an_op_that_picks_its_kernel_may_lie_in_any_dense_order() ->
 
 
 def promoted(x: torch.Tensor) -> torch.Tensor:
-    """As CPU lays out a sum of ints and floats: densely, by what it has converted."""
+    """Return ``x + 0.5``. For integers, CPU lays it out densely, like the converted argument."""
     return torch.add(x, 0.5)
 
 
@@ -51,7 +51,7 @@ def test_a_promoted_result_may_have_the_strides_of_cpu_or_of_the_argument() -> N
 
 
 class TestOutOfTheRightSize:
-    """CPU gives an ``out=`` of the right size other strides, and the device leaves it where it lies."""
+    """An ``out=`` of the right size. CPU changes its strides, and the device keeps them."""
 
     case = case_of("outer_gap", written=True, defined=False)
 
@@ -76,7 +76,7 @@ class TestOutOfTheRightSize:
 
 
 class TestOutOfAnotherSize:
-    """CPU only removes a dimension of size 1 of an ``out=``, and the device resizes it."""
+    """An ``out=`` with an extra dimension of size 1. CPU only removes the dimension, and the device resizes it."""
 
     case = case_of("outer_gap", written=True, defined=False, shape=(2, 3, 1))
 
@@ -101,7 +101,7 @@ class TestOutOfAnotherSize:
 
 
 class TestResultsThatTheSchemaSharesNotAtAll:
-    """CPU returns memory that it shares, and the schema does not say so."""
+    """A CPU result that shares memory with an argument, with and without a schema that says so."""
 
     @staticmethod
     def found(op: Callable[[torch.Tensor], torch.Tensor], schema: object, route: Route = Route.NATIVE) -> list[Check]:
@@ -136,7 +136,7 @@ class TestResultsThatTheSchemaSharesNotAtAll:
 
 
 def column(x: torch.Tensor) -> torch.Tensor:
-    """A new column, whose stride along its only element is 6."""
+    """Return a new column. Its stride along the dimension of size 1 is 6."""
     return torch.empty_strided((6, 1), (1, 6)).copy_(x.reshape(6, 1))
 
 

@@ -1,4 +1,4 @@
-"""Arguments that a call writes are compared as results are, whether or not the schema says that it writes them."""
+"""Written arguments are compared like results, whether or not the schema marks them as written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_resized_argument_has_no_stale_elements() -> None:
 
 
 class TestAnArgumentThatCpuWritesAlthoughNothingSaysSo:
-    """Such as the running statistics of a batch norm."""
+    """An argument like the running statistics of a batch norm."""
 
     @staticmethod
     def counting(by: float) -> Op:

@@ -1,4 +1,4 @@
-"""Two outcomes of one case: what a native kernel may do otherwise, what a fallback may, and what neither may."""
+"""Two outcomes of one case: differences that a native kernel may have, a fallback may have, and neither may have."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TestResultsFinerThanArguments:
 
 
 class TestANumberThatIsNotOne:
-    """Sums of rows: of NaN, infinity and 1, and of infinity, 1 and 2."""
+    """The sums of two rows: NaN, infinity and 1; and infinity, 1 and 2."""
 
     @staticmethod
     def checks(right: Op, wrong: Op) -> list[Check]:

@@ -1,4 +1,4 @@
-"""The simplest rule for invented masks of wrong elements, and none where none holds."""
+"""The simplest rule for invented masks of wrong elements, and no rule for irregular masks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.judging.patterns import pattern
 
 
 def masked(shape: tuple[int, ...], *wrong: Any) -> torch.Tensor:
-    """A mask with these indices true."""
+    """Return a mask that is true at these indices."""
     mask = torch.zeros(shape, dtype=torch.bool)
     for index in wrong:
         mask[index] = True
@@ -21,7 +21,7 @@ def masked(shape: tuple[int, ...], *wrong: Any) -> torch.Tensor:
 
 
 def where(mask: torch.Tensor, expected: torch.Tensor | None = None) -> str:
-    """The rule in words, of a result whose wrong elements hold nothing to be recognized."""
+    """Return the rule in words, for random wrong elements, which have no pattern in their values."""
     torch.manual_seed(20)
     right = torch.rand(mask.shape) + 1 if expected is None else expected
     return pattern_text.text(pattern(mask, right, torch.rand(mask.shape) + 5))
@@ -52,8 +52,8 @@ def test_the_pattern_describes_exactly_the_wrong_elements(mask: torch.Tensor, sa
     [
         masked((4, 5), (0, 0), (1, 3), (3, 2)),
         masked((10,), 0, 2, 4, 7),
-        masked((12,), 1, 5),  # two are no row
-        masked((12,), 4, 6, 8),  # begins in the middle
+        masked((12,), 1, 5),  # two are too few for a rule
+        masked((12,), 4, 6, 8),  # the first period has no wrong element
         masked((3, 5), (slice(None), 0), (1, 1)),
     ],
 )

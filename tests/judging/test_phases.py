@@ -1,4 +1,4 @@
-"""Singular vectors: each is right up to phase, and both of a singular value have one phase."""
+"""Singular vectors: each is right up to phase, and both vectors of a singular value have the same phase."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def svd_with_v(x: torch.Tensor) -> Factors:
 
 
 def times(vectors: torch.Tensor, *phases: complex) -> torch.Tensor:
-    """The columns times a number each, where they lie in memory."""
+    """Return the columns, each multiplied by a number, in the strides of ``vectors``."""
     return torch.empty_like(vectors).copy_(vectors * torch.tensor(phases).to(vectors.dtype))
 
 
 def turned(left: Sequence[complex], right: Sequence[complex]) -> Callable[[torch.Tensor], Factors]:
-    """An ``svd`` whose columns of U and of V are multiplied by numbers."""
+    """Return an ``svd`` that multiplies the columns of U by ``left`` and those of V by ``right``."""
 
     def op(x: torch.Tensor) -> Factors:
         u, s, vh = svd(x)
@@ -111,7 +111,7 @@ def test_the_vectors_of_a_full_matrix_without_a_singular_value_count_by_themselv
 
 def test_an_op_that_decomposes_otherwise_is_right() -> None:
     def by_eigenvectors(x: torch.Tensor) -> Factors:
-        """Of the conjugate transpose, so that other signs are chosen."""
+        """Decompose the conjugate transpose, which gives other signs."""
         u, s, vh = svd(x.double().mH.contiguous())
         of_u, of_v = torch.empty_like(svd(x)[0]), torch.empty_like(svd(x)[2])
         return of_u.copy_(-vh.mH), s.float(), of_v.copy_(-u.mH)

@@ -1,4 +1,4 @@
-"""What the kernel of a forward keeps for the one of its backward may be anything, if the two agree on it."""
+"""A buffer that a forward kernel keeps for its backward kernel may hold anything on which the two kernels agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPE = (2, 3)
 
 
 def forward(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keep twice of what CPU keeps."""
+    """Return the result of CPU, and twice the buffer that CPU keeps."""
     value, kept = FORWARD(x)
     return value, kept * 2
 
@@ -34,7 +34,7 @@ def backward(g: torch.Tensor, x: torch.Tensor, kept: torch.Tensor) -> torch.Tens
 
 
 class Forwards:
-    """The forward, which each side has its own kernel of. The second call is the device's, all others are CPU's."""
+    """A forward with a kernel for each side. The second call is the device's, and all other calls are CPU's."""
 
     _schema = schema_of(FORWARD)
 
@@ -48,7 +48,7 @@ class Forwards:
 def judged(
     monkeypatch: pytest.MonkeyPatch, ours: Callable[..., Any], kept: Callable[..., Any], route: Route = Route.NATIVE
 ) -> CaseResult:
-    """Judge the backward ``ours``, on a device whose forward is ``kept``."""
+    """Judge the backward ``ours`` on a device whose forward is ``kept``."""
     monkeypatch.setattr(private, "forward_of", lambda overload: Forwards(kept))
     slots = [slot(i, name, SHAPE) for i, name in enumerate(("grad_output", "self", "buffer"))]
     one = sample("log_sigmoid_backward", *slots, DeviceArg(), dtypes=("float32",))

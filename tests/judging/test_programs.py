@@ -1,4 +1,4 @@
-"""What a program leaves in device memory: a leak is found, and a cache is none."""
+"""Device memory after a program: a leak is found, and a cache does not count as a leak."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 512
 
 
 class Device(backends.Capabilities):
-    """CPU as a device that counts blocks, by an adapter or by torch alone."""
+    """CPU as a device whose blocks are counted by an adapter, or with ``bare`` by torch alone."""
 
     def __init__(self, bare: bool = False) -> None:
         super().__init__(BareDevice("hand", "cpu:0"), "torch")
@@ -29,7 +29,7 @@ class Device(backends.Capabilities):
 
 
 def runs_until_judged(device: Device, keep: Callable[[int], int]) -> tuple[list[str], int]:
-    """Judge a program that keeps blocks in each run. Return the checks that fail, and its runs on the device."""
+    """Judge a program that keeps blocks in each run. Return the failed checks, and the number of its device runs."""
     runs = 0
 
     def run(on: str) -> Results:
@@ -81,7 +81,7 @@ LACKING = NotOffered("no such thing here")
         (("a",), True),
         (("a", "b_x"), True),
         (("a", "b_x", "b_y", "c"), True),
-        (("a", "b"), False),  # "b" stands in place of "b_x" and "b_y"
+        (("a", "b"), False),  # "b" stands for "b_x" and "b_y"
         (("b",), True),
         (("a", "b", "b_x"), False),
     ],

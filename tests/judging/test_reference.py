@@ -1,4 +1,4 @@
-"""When the reference is doubted, and what a doubt does not excuse."""
+"""Doubts about the CPU reference, and the differences that a doubt does not excuse."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUMS = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCE
 
 
 def turned() -> Case:
-    """A square that is written, and read along its columns too."""
+    """Return a case in which a square matrix is written, and also read as its transpose."""
     both = sample("hand", slot(0, "self", (3, 3), written=True), slot(1, "other", (3, 3)), DeviceArg())
     return next(c for c in cases(CellId("misc", "hand", "float32", "aliased"), [both]) if c.variant == "self%other")
 
@@ -52,7 +52,7 @@ def test_cpu_writing_past_an_expanded_argument_damages_nothing() -> None:
     written = []
 
     def as_dense(x: torch.Tensor) -> torch.Tensor:
-        ctypes.memset(x.data_ptr(), 0, x.numel() * x.element_size())  # both rows, of which the storage has one
+        ctypes.memset(x.data_ptr(), 0, x.numel() * x.element_size())  # writes two rows; the storage has one
         written.append(x)
         return x
 
@@ -85,7 +85,7 @@ def test_cpu_writing_behind_an_argument_of_any_strides_damages_nothing() -> None
 
 
 def ones(x: torch.Tensor) -> torch.Tensor:
-    """A result that is not the out= that was given."""
+    """Return a new tensor in place of the given ``out=``."""
     return torch.ones_like(x)
 
 
@@ -158,7 +158,7 @@ def test_a_case_is_skipped_if_cpu_gives_other_bits_once_in_many_calls() -> None:
 
 def test_a_case_is_skipped_if_cpu_reads_behind_its_arguments() -> None:
     def beyond(x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if behind(x) == 1.0 else x + 2  # and the heap holds no 1.0 there
+        return x + 1 if behind(x) == 1.0 else x + 2  # the heap has no 1.0 there
 
     found = judge(beyond, torch.neg)
     assert (found.skipped, found.tainted) == (UNSOUND, True)
@@ -272,7 +272,7 @@ def test_a_process_in_which_cpu_ignored_strides_and_wrote_behind_a_storage_ends(
         end = ctypes.c_uint32.from_address(storage.data_ptr() + storage.nbytes())
         end.value = (
             0 if end.value == int.from_bytes([altered.ROOM] * 4, "little") else end.value
-        )  # the heap's own stays
+        )  # bytes of the heap stay unchanged
         torch.arange(6.0, out=x.as_strided((6,), (1,), 0))
         return x
 
@@ -294,7 +294,7 @@ def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None
 
 
 class TestResizedInPlace:
-    """CPU gives the argument of an in-place op another size."""
+    """A CPU that resizes the argument of an in-place op."""
 
     @staticmethod
     def grown(schema: object) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -322,7 +322,7 @@ class TestResizedInPlace:
 
 
 class TestSeveralIndices:
-    """CPU writes an argument that the schema does not mark."""
+    """A CPU that writes an argument that the schema does not mark as written."""
 
     @staticmethod
     def written(value: int) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -1,4 +1,4 @@
-"""When torch's own decomposition or composed kernels are the reference in place of CPU's kernel."""
+"""Cases in which torch's own decomposition or composed kernels replace CPU's kernel as the reference."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_device_that_is_right_the_second_time_does_not_follow_the_decompositio
 
 
 class TestComposed:
-    """An overload that torch's own kernels for all devices serve on the device, and another kernel on CPU."""
+    """An overload served by torch's own kernels for all devices on the device, and by another kernel on CPU."""
 
     @staticmethod
     def found(monkeypatch: pytest.MonkeyPatch, composed: Callable[..., object], route: Route = Route.COMPOSITE) -> str:

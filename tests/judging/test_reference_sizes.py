@@ -1,4 +1,4 @@
-"""CPU's kernels that give a result the wrong sizes: torch's own prediction decides, and excuses no other sizes."""
+"""CPU kernels that give a result of the wrong size: torch's own prediction decides, and excuses no other sizes."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tests.two_sides import judge
 
 addmv = torch.ops.aten.addmv.default
 
-# A run ignores what ops warn of, too. torch 2.15 warns where CPU's kernel changes the size of the result.
+# A run ignores the warnings of ops too. torch 2.15 warns if CPU's kernel changes the size of the result.
 pytestmark = pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 
-# Rows and columns of matrices without elements.
+# The numbers of rows and columns of matrices without elements.
 EMPTY = ((0, 4), (5, 0))
 
 
 def case_of(rows: int, columns: int) -> Case:
-    """The product of a matrix and a vector, added to a tensor of no dimensions: CPU returns that if there is none."""
+    """Return a case that adds a matrix-vector product to a 0-dim tensor, which CPU returns for an empty matrix."""
     slots = slot(0, "self", ()), slot(1, "mat", (rows, columns)), slot(2, "vec", (columns,))
     given = sample("addmv", *slots, DeviceArg())
     return cases(CellId("matmul", "addmv", "float32", "contiguous"), [given])[0]
 
 
 def expanded(self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
-    """What addmv is: a row of the result for each row of the matrix."""
+    """Return ``addmv`` by its definition: one element for each row of the matrix."""
     return self.expand(mat.shape[0]) + mat.mv(vec)
 
 
 def early(self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
-    """An addmv that gives a tensor of no dimensions for an empty matrix, on Meta as on CPU."""
+    """Return ``addmv``, but a 0-dim tensor for an empty matrix, on Meta as on CPU."""
     return expanded(self, mat, vec) if mat.numel() else self.clone()
 
 

@@ -1,4 +1,4 @@
-"""CPU's refusals, and what a device may do where CPU refuses: oneDNN's, and those of how an argument lies in memory."""
+"""Calls that CPU refuses because of oneDNN or of an argument's strides, and what a device may do with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.two_sides import case_of, judge
 
 
 class TestOneDnn:
-    """CPU refuses a call where its kernel uses oneDNN, and takes it where it does not."""
+    """A CPU that refuses a call only while its kernels use oneDNN."""
 
     @staticmethod
     def refused(x: torch.Tensor) -> torch.Tensor:
@@ -38,7 +38,7 @@ class TestOneDnn:
 
 
 class TestARefusedLayout:
-    """CPU refuses an argument with gaps, and takes a contiguous one."""
+    """A CPU that takes only contiguous arguments."""
 
     @staticmethod
     def refused(x: torch.Tensor) -> torch.Tensor:
@@ -56,7 +56,7 @@ class TestARefusedLayout:
 
     def test_a_device_may_give_what_cpu_gives_for_an_argument_in_the_order_of_its_strides(self) -> None:
         def as_stored(x: torch.Tensor) -> torch.Tensor:
-            """Take the argument for a contiguous one, as a kernel that ignores strides does."""
+            """Read the argument as contiguous, like a kernel that ignores strides."""
             if x.untyped_storage().nbytes() > x.nbytes:
                 raise RuntimeError("index out of range")
             return x.as_strided(x.shape, (x.shape[1], 1)).clone()
@@ -72,7 +72,7 @@ class TestARefusedLayout:
 
     @staticmethod
     def singular(x: torch.Tensor) -> torch.Tensor:
-        """Refuse the values; before that, as some CPU kernels do, how they lie in memory."""
+        """Refuse the strides first and then the values, as some CPU kernels do."""
         if not x.is_contiguous():
             raise RuntimeError("expected a contiguous tensor")
         raise ValueError("singular")

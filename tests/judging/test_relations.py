@@ -1,4 +1,4 @@
-"""Drawn results of one call: those that determine one another on CPU do so on the device."""
+"""Drawn results of one call: results that determine one another on CPU have to do so on the device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def judged(
     right: Callable[..., Any], wrong: Callable[..., Any], op: str = "native_dropout", dtype: str = "float32",
     noise: bool = False, layout: str = "contiguous",
 ) -> CaseResult:  # fmt: skip
-    """One case of an op that draws, on numbers of both signs."""
+    """Judge one case of a random op, with arguments of both signs."""
     tensors = [slot(0, "self", SHAPE), *([slot(1, "noise", SHAPE, written=True)] if noise else [])]
     case = cases(CellId("misc", "hand", dtype, layout), [sample("hand", *tensors, DeviceArg(), dtypes=(dtype,))])[0]
 

@@ -1,4 +1,4 @@
-"""Calls of random ops that are made again and again, with no seed between them."""
+"""Repeated calls of random ops, with no seed between them."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ def test_long_results_that_are_the_same_in_each_call_as_on_cpu_are_no_finding() 
 
 
 def generated(axis: str, *, written: bool = False) -> Case:
-    """A case of a generated sample."""
+    """Return a case of a generated sample."""
     one = case_of(written=written)
     return replace(one, cell=replace(one.cell, layout=axis))
 
 
 class TestUninitializedMemory:
-    """A device whose results depend on what fresh memory holds, in large calls and with other arguments."""
+    """A device whose results depend on the bytes in fresh memory, in large calls and with other arguments."""
 
     @pytest.mark.parametrize("layout", ["sizes", "variants"])
     def test_a_native_kernel_that_reads_it_fails(self, layout: str) -> None:
@@ -142,7 +142,7 @@ class TestUninitializedMemory:
 
 
 class TestSoiledMemory:
-    """A device that leaves elements unwritten, and calls that are made while fresh memory is filled."""
+    """A device that leaves elements unwritten, and is called while fresh memory is filled."""
 
     @pytest.mark.parametrize("layout", ["values", "expanded", "contiguous"])
     def test_values_that_follow_what_memory_holds_are_said_to(self, layout: str) -> None:

@@ -1,4 +1,4 @@
-"""Small floats that are all rounded in one direction, and results that are computed in a small float."""
+"""Results in small float dtypes that are all rounded in one direction, or that are computed in the small dtype."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def judged(right: Op, wrong: Op, op: str, dtype: torch.dtype, numbers: torch.Ten
 
 
 def cut(op: Op) -> Op:
-    """The op, with its float32 result cut to bfloat16 or float16."""
+    """Return the op with its float32 result truncated to the dtype of the argument."""
 
     def cutting(x: torch.Tensor) -> torch.Tensor:
         return down_to(op(x.float()), x.dtype)
@@ -34,7 +34,7 @@ def cut(op: Op) -> Op:
 
 
 def down_to(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The nearest number of ``dtype`` that is not larger in magnitude."""
+    """Return the nearest numbers of ``dtype`` that are not larger in magnitude."""
     near = wide.to(dtype)
     return torch.where(near.double().abs() > wide.double().abs(), torch.nextafter(near, torch.zeros_like(near)), near)
 
@@ -95,7 +95,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 def forgetful_softmax(x: torch.Tensor) -> torch.Tensor:
-    """Small terms are lost."""
+    """Return softmax without its small terms."""
     found = softmax(x)
     return torch.where(found < found.amax(-1, keepdim=True) / 20, 0, found)
 

@@ -1,4 +1,4 @@
-"""Sparse results: what differs in them besides their values."""
+"""Sparse results: differences besides their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.judging import sparse
 from conformance.vocabulary import Check
 from tests.two_sides import judge
 
-# torch warns once in a process that layouts are in beta, and that nothing checks indices.
+# torch warns once per process that sparse layouts are in beta, and that it does not check indices.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
 MATRIX = torch.tensor([[0.0, 2.0, 0.0, 1.0], [3.0, 0.0, 0.0, 0.0]])
@@ -24,7 +24,7 @@ def made(layout: torch.layout, matrix: torch.Tensor = MATRIX) -> torch.Tensor:
 
 
 def found(want: torch.Tensor, got: torch.Tensor) -> tuple[Check, str, object] | None:
-    """The check, the part that differs and, of metadata, what."""
+    """Return the check, the part that differs and, for metadata, the differing property; None if nothing differs."""
     differs = sparse.difference(want, got, "result")
     return (differs.check, differs.subject, differs.facts.get("what")) if differs else None
 

@@ -1,4 +1,4 @@
-"""What a call left behind: relations between results and arguments, versions, and bytes that should not move."""
+"""Effects of a call: shared storages, version counters, and bytes that must not change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_one(op: Op, layout: str = "contiguous", written: bool = False) -> CallOut
 
 
 def aliasing(expected: Op, actual: Op, i: int = 0) -> tuple[str, Any, Any] | None:
-    """The finding's kind, and what it says of the device and of the CPU; None for no finding."""
+    """Return the finding's kind and its facts about the device and the CPU; None for no finding."""
     found = storages.aliasing(storages.Sharing(of_one(expected)), storages.Sharing(of_one(actual)), i)
     return (found.kind, found.facts["device"], found.facts["cpu"]) if found else None
 
@@ -64,7 +64,7 @@ def test_an_element_between_the_rows_of_an_out_that_cpu_writes_has_no_defined_va
 class TestStorageOfANewResult:
     @staticmethod
     def found(count: int, op: Op = torch.neg) -> list[Check]:
-        """The checks that find a result at the beginning of a storage of so many elements."""
+        """Return the failed checks of a device whose result is at the start of a storage of ``count`` elements."""
 
         def at_the_beginning(x: torch.Tensor) -> torch.Tensor:
             storage = torch.zeros(count)
@@ -203,7 +203,7 @@ class TestStorages:
 
 
 class TestSame:
-    """Whether the storages alone settle that a written argument holds the same on both sides."""
+    """The decision by storages alone that a written argument is the same on both sides."""
 
     def same(self, reference: Op, op: Op, layout: str = "contiguous") -> bool:
         return storages.Fetched(of_one(reference, layout, True).side, of_one(op, layout, True).side).same(0)
@@ -285,7 +285,7 @@ def refuse(_: torch.Tensor) -> torch.Tensor:
 
 
 def after(change: Op) -> Op:
-    """An op that refuses after a change of its argument."""
+    """Return an op that changes its argument and then raises."""
 
     def op(x: torch.Tensor) -> torch.Tensor:
         change(x)

@@ -1,4 +1,4 @@
-"""Whether a device keeps subnormal numbers: what it is asked, and that its adapter's own word comes first."""
+"""Whether a device keeps subnormal numbers: the probes, and the adapter's own answer, which comes first."""
 
 from __future__ import annotations
 

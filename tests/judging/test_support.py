@@ -1,4 +1,4 @@
-"""Draws of numbers that CPU never draws. A number that is rare on both sides is none of them."""
+"""Draws of numbers that CPU never draws. A number that is rare on both sides is no finding."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_few_calls_leave_it_open_and_more_tell() -> None:
     assert support.compare(*few, "") is None
     assert support.may_differ(*few)
     many = drawn(ZEROS, 96, 1), drawn(LIFTED, 96, 2)
-    assert not support.may_differ(*many)  # what is found is not open
+    assert not support.may_differ(*many)  # a difference that is found is not open
 
 
 @pytest.mark.parametrize("weights", [ZEROS, [[1e-3, 1, 1, 1]], [[1.0] * 200], [[5.0, 1, 0.1, 0.01, 0]]])
 def test_honest_draws_pass_under_many_seeds(weights: list[list[float]]) -> None:
     pairs = [(drawn(weights, 40, 2 * seed), drawn(weights, 40, 2 * seed + 1)) for seed in range(100)]
     assert not any(support.compare(*pair, "") for pair in pairs)
-    assert sum(support.may_differ(*pair) for pair in pairs) < 20  # one in ten is open
+    assert sum(support.may_differ(*pair) for pair in pairs) < 20  # about one in ten is open
 
 
 def test_fractions_are_no_numbers_to_know() -> None:
@@ -77,7 +77,7 @@ def test_fractions_where_cpu_draws_whole_numbers_are_found() -> None:
     normal = Draws(torch.normal(rates, rates.sqrt(), generator=generator) for _ in range(40))
     assert support.compare(whole, again, "") is None
     assert support.compare(whole, normal, "") is not None
-    assert support.compare(normal, whole, "") is None  # what CPU draws is no whole number
+    assert support.compare(normal, whole, "") is None  # CPU draws no whole numbers
 
 
 def test_what_is_nearly_whole_is_whole() -> None:

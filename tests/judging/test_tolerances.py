@@ -1,4 +1,4 @@
-"""What ops/ says of an overload, as the judge asks it."""
+"""The facts of ops/ about an overload, as the judge uses them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRAWS = Criteria(OpFacts("random", random=Random("uniform", results=(1,))))
 
 
 def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
-    """As ``value_of`` has them; complex ones with an imaginary part as large."""
+    """Return the values of ``value_of``; in complex dtypes, with an equal imaginary part."""
     found = value_of(slot, dtype)
     return found * complex(1, 1) if found.is_complex() else found
 

@@ -1,4 +1,4 @@
-"""Twins: the same bytes on both sides, in storages of their own, with poison where no value lies."""
+"""Twins: the same bytes on both sides, in separate storages, with poison in the bytes that hold no value."""
 
 from __future__ import annotations
 
@@ -126,7 +126,10 @@ def test_zeros_under_a_conj_or_neg_bit_read_as_positive_zeros(layout: str, parts
 
 
 def made_templates(limit: int, monkeypatch: pytest.MonkeyPatch, *shapes: tuple[int, ...]) -> list[str]:
-    """The arguments whose templates are filled when each shape's side is made three times, under a limit of bytes."""
+    """Return the arguments whose templates are filled if the side of each shape is made three times.
+
+    ``limit``: the bytes that templates may take.
+    """
     monkeypatch.setattr(twins, "TEMPLATE_BYTES", limit)
     filled: list[str] = []
 
@@ -161,7 +164,7 @@ def test_a_template_larger_than_the_limit_is_not_kept(monkeypatch: pytest.Monkey
 
 def test_samples_with_equal_slots_keep_their_own_values() -> None:
     made = Twins(lambda slot, dtype: torch.full(slot.shape, float(slot.start)))
-    for start in range(50):  # the objects of each sample are gone before those of the next are made
+    for start in range(50):  # a sample's objects are freed before the next sample is made
         one = sample("neg", TensorSlot(0, "self", (2,), None, written=False, pool="p", start=start))
         (argument,) = made.side(cases(CellId("f", "neg", "float32", "contiguous"), [one])[0], CPU).arguments
         assert argument.tensor.tolist() == [start, start]

@@ -25,7 +25,7 @@ def test_a_dtype_that_this_torch_lacks_is_a_clear_error() -> None:
 
 
 class Elsewhere:
-    """A tensor of a device, which raises when it is read if it has no values."""
+    """A tensor of a device. Reading it raises if it has no values."""
 
     is_cpu = False
 

@@ -1,4 +1,4 @@
-"""A device's kernel in a dtype that CPU has none for."""
+"""Kernels of a device in a dtype that CPU lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Op = Callable[..., Any]
 
 
 def in_halves(case: Case, dtype: str = "float16") -> Case:
-    """A case in a dtype that its sample does not have."""
+    """Return the case in a dtype that its sample does not have."""
     return replace(case, cell=replace(case.cell, dtype=dtype))
 
 
@@ -39,7 +39,7 @@ def erfcx(x: torch.Tensor) -> torch.Tensor:
 
 
 def precisely(x: torch.Tensor) -> torch.Tensor:
-    """What a device's own kernel for halves gives."""
+    """Return the result of a precise kernel for float16: computed in float64, then rounded."""
     return torch.special.erfcx(x.double()).to(x.dtype)
 
 
@@ -147,7 +147,7 @@ def test_a_number_that_halves_do_not_have_is_no_argument_of_a_comparison(number:
 
 
 def test_the_arguments_are_those_that_the_device_gets() -> None:
-    """0.1 rounded to a half is another number, and CPU computes with that one."""
+    """CPU computes with 0.1 rounded to float16, and not with 0.1."""
 
     def tenths(slot: Any, dtype: str) -> torch.Tensor:
         return (value_of(slot, "float32") / 10).to(getattr(torch, dtype))

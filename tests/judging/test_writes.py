@@ -1,4 +1,4 @@
-"""Elements that one call writes several times: a device may leave another of the values, and nothing else."""
+"""Elements that one call writes several times: a device may keep any of the written values, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.two_sides import judge
 FACTS = OpFacts("indexing", EXACT, last_wins=True)
 Op = Callable[..., Any]
 
-# Rows 1 and 3 are written, row 1 twice.
+# The call writes row 1 twice, and row 3 once.
 INDEX = (1, 3, 1)
 
 
@@ -46,7 +46,7 @@ SOURCE = slot(2, "source", (3, 2))
 
 
 def index_copy(change: Callable[[torch.Tensor], None] = lambda x: None, *, dims: tuple[int, ...] = ()) -> Op:
-    """``index_copy_`` in the reverse order along ``dims``, and then ``change``."""
+    """Return ``index_copy_`` in the reverse order along ``dims``, followed by ``change``."""
 
     def op(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         x.index_copy_(dim, index.flip(dims), source.flip(dims))
@@ -66,9 +66,9 @@ def test_another_of_the_values_is_right(dtype: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda x: x[1].fill_(7),  # none of the values
-        lambda x: x[3].fill_(100),  # written once, and one of the values all the same
-        lambda x: x[0].fill_(100),  # not written
+        lambda x: x[1].fill_(7),  # not a written value
+        lambda x: x[3].fill_(100),  # a written value, but row 3 is written once
+        lambda x: x[0].fill_(100),  # row 0 is not written
     ],
 )
 def test_whatever_else_differs_is_a_failure(change: Callable[[torch.Tensor], None]) -> None:
