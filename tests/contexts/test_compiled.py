@@ -1,4 +1,4 @@
-"""Graphs of one op: what torch compiles wrongly for CPU too is not judged, nor a device that Inductor does not know."""
+"""Graphs of one op. Graphs that torch compiles wrongly for CPU too, and devices unknown to Inductor, are not judged."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from conformance.torch_versions import compilers
 from conformance.vocabulary import Check, Route
 from tests.two_sides import Device, case_of, judge
 
-# torch's own modules use what torch has deprecated.
+# torch's own modules use deprecated functions of torch.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 @pytest.fixture(autouse=True)
 def registered_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the dispatcher know no kernel of the op of these tests, which it does not know."""
+    """Report no kernel of a backend for the op of these tests, which is not in the dispatcher."""
     monkeypatch.setattr(torch_versions, "is_registered_by_backend", lambda name, key: False)
 
 
@@ -65,7 +65,7 @@ def test_a_result_that_cpu_s_compiled_call_does_not_give_is_found() -> None:
 
 
 def called(op: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Return the result of a graph on a device that does as CPU does."""
+    """Return the result of a graph on a device that computes as CPU does."""
     result: torch.Tensor = Compiled.call(op, torch.device("cpu:0"), How("eager", "", nullcontext), [torch.ones(2)], {})
     return result
 

@@ -1,4 +1,4 @@
-"""Each context calls in its own way: it finds what is wrong under it alone, and a right device passes."""
+"""Each context makes the call in its own way: it finds a defect that only it shows, and a right device passes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def asking_for_the_version(x: torch.Tensor) -> torch.Tensor:
 
 
 def in_the_default_dtype(x: torch.Tensor) -> torch.Tensor:
-    return (x + 1).to(torch.get_default_dtype())  # that of floats, whatever the argument has
+    return (x + 1).to(torch.get_default_dtype())  # the default floating-point dtype, for any argument
 
 
 def wrong_if_deterministic(x: torch.Tensor) -> torch.Tensor:
@@ -60,7 +60,7 @@ def wrong_after_an_error(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture
 def errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Note each tensor that does not fit."""
+    """Record each request for a tensor that is too large."""
     given = torch.empty
 
     def empty(*size: object, **kwargs: object) -> torch.Tensor:
@@ -147,7 +147,7 @@ def test_cpu_alone_is_called_as_the_context_calls_it() -> None:
 
 
 class Squared(torch.autograd.Function):
-    """x * x, with a gradient that is right for dense gradients of the result and wrong for others."""
+    """x * x, whose gradient is right for contiguous gradients of the result, and wrong for others."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
@@ -186,7 +186,7 @@ def test_a_gradient_that_is_wrong_for_some_layouts_is_found() -> None:
 
 
 class Doubled(torch.autograd.Function):
-    """2 * x and 3 * x, with a gradient that is lost where the first result has none."""
+    """2 * x and 3 * x, whose gradient is lost if the first result has no gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -228,12 +228,12 @@ def test_gradients_are_asked_for_where_like_arguments_are_equal() -> None:
     x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
     at_equal = How("equal", "", nullcontext)
     first, second = Backward.call(torch.maximum, CPU, at_equal, [x, y], {})
-    assert torch.equal(first, second)  # each has half of a tie
+    assert torch.equal(first, second)  # at a tie, each argument gets half
     with pytest.raises(NotImplementedError, match="no argument is like the first one"):
         Backward.call(torch.maximum, CPU, at_equal, [x, y[:1]], {})
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by torch, which then calls it
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch calls it itself
 @pytest.mark.parametrize("variant", ["all", "one", "last"])
 def test_a_device_whose_results_have_no_tangent_where_those_of_cpu_do_is_wrong(variant: str) -> None:
     how, given = How(variant, "", nullcontext), [torch.ones(3), torch.ones(3)]
@@ -290,7 +290,7 @@ def test_a_backend_without_an_accelerator_lacks_streams_and_devices(context: str
 
 
 def dtype_under(policy: str, *dtypes: torch.dtype, **kwargs: object) -> torch.dtype:
-    """Return the dtype that autocast to bfloat16 gives on CPU, for arguments of these dtypes."""
+    """Return the dtype of a result on CPU under autocast to bfloat16, for arguments of these dtypes."""
     seen: list[torch.Tensor] = []
 
     def op(*args: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Graphs of decompositions: a device that goes wrong in one, and not in a plain call, is found."""
+"""Graphs of decompositions: a device that is wrong in a decomposition, and right in a plain call, is found."""
 
 from __future__ import annotations
 

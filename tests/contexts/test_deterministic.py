@@ -1,4 +1,4 @@
-"""Under deterministic algorithms an op gives the same bits or raises; it raises for nothing of which torch warns."""
+"""Deterministic algorithms: an op gives the same bits or raises, and must not raise where torch only has to warn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients against differences: gradients that are not those of the device's results are found, of random ops too."""
+"""Gradients against finite differences: gradients that do not fit the device's results are found, of random ops too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN = How("", "", torch.no_grad)
 
 
 def dropped(factor: float = 1.0) -> Op:
-    """Return an op that drops half of its elements, whose gradient is wrong by a factor."""
+    """Return an op that drops each element with probability 0.5, and whose gradient is wrong by ``factor``."""
 
     class Dropped(torch.autograd.Function):
         @staticmethod
@@ -45,7 +45,7 @@ def dropped(factor: float = 1.0) -> Op:
 
 
 def with_gradient(slope: Op) -> Op:
-    """Return sin, whose gradient is by ``slope``."""
+    """Return sin, with ``slope`` as its derivative."""
 
     class Sine(torch.autograd.Function):
         @staticmethod

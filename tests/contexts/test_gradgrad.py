@@ -1,4 +1,4 @@
-"""Second derivatives: an op whose first derivatives are right, and whose second ones are not, is found."""
+"""Second derivatives: an op with right first derivatives and wrong second derivatives is found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Op = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Cut(torch.autograd.Function):
-    """The gradient of a cube. Gives it no derivative."""
+    """The gradient of a cube, without a derivative by the argument."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:

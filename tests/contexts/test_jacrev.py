@@ -40,7 +40,7 @@ class WrongInBatch(torch.autograd.Function):
 
 
 class ReadsValue(WrongInBatch):
-    """x * 2, whose backward reads a value of the gradient, which a batch does not have."""
+    """x * 2, whose backward reads a value of the gradient. A batched gradient has no single value."""
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:

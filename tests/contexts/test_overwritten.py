@@ -1,4 +1,4 @@
-"""Gradients after a write: an op that uses what was written, and does not notice, is found."""
+"""Gradients after a write: an op that uses the overwritten values, and does not notice the write, is found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Op = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Unnoticed(torch.autograd.Function):
-    """A square whose argument is kept outside of what autograd watches."""
+    """A square that keeps its argument without ``save_for_backward``, so that autograd sees no write to it."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
@@ -32,7 +32,7 @@ class Unnoticed(torch.autograd.Function):
 
 
 class UnnoticedResult(Unnoticed):
-    """An exponential whose result is kept so."""
+    """An exponential that keeps its result without ``save_for_backward``."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""A call with tensors that had other values before: what a device keeps by their addresses is out of date."""
+"""A call with tensors that had other values before: a device that caches values by address uses stale values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.two_sides import case_of, judge
 
 
 class Keeping:
-    """Adds 1 to the values that it has first read at an address."""
+    """An op that adds 1 to the values that it first read at the address of its argument."""
 
     def __init__(self) -> None:
         self._kept: dict[int, torch.Tensor] = {}
@@ -95,7 +95,7 @@ def test_a_number_on_the_host_has_another_value_before_as_well() -> None:
         (torch.tensor([1.0, 2.0, 4.0]), torch.tensor([4.0, 2.0, 1.0])),
         (torch.tensor([[1.0 + 1j], [2.0]]), torch.tensor([[2.0], [1.0 + 1j]])),
         (torch.tensor(3.0), torch.tensor(1.5)),
-        (torch.tensor([0, 2]), torch.tensor([0, 2])),  # they may be indices
+        (torch.tensor([0, 2]), torch.tensor([0, 2])),  # integers may be indices
         (torch.zeros(0), torch.zeros(0)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Contexts of transforms, modes of autograd, and copies: what is wrong under one is found under it alone."""
+"""Contexts of transforms, modes of autograd, and copies: each finds a defect that it alone shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Op = Callable[..., Any]
 NEW = ("gradgrad", "jacrev", "forward_ad", "vmap", "functionalize", "fake", "no_grad", "copied")
 VARIANT = {"forward_ad": "all", "vmap": "-1", "copied": "deepcopy"}
 
-# torch scripts its formulas of tangents when the first one is asked for.
+# torch scripts its formulas of tangents when it needs the first one.
 pytestmark = [
     pytest.mark.forked,  # autograd starts threads
     pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated"),
@@ -36,7 +36,7 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
 
 
 class WrongTangent(torch.autograd.Function):
-    """x * 2, with a tangent of x * 3."""
+    """x * 2, with the tangent of x * 3."""
 
     @staticmethod
     def forward(x: torch.Tensor) -> torch.Tensor:
@@ -44,7 +44,7 @@ class WrongTangent(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep nothing."""
+        """Save nothing."""
 
     @staticmethod
     def jvp(ctx: Any, *tangents: torch.Tensor) -> torch.Tensor:
@@ -78,7 +78,7 @@ WRONG: dict[str, Op] = {
 
 @pytest.fixture
 def _own_op(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer for the op of these tests, which no dispatcher knows."""
+    """Report that no backend registers the op of these tests and that it is not composed. The dispatcher lacks it."""
     monkeypatch.setattr(torch_versions, "is_registered_by_backend", lambda name, key: False)
     monkeypatch.setattr(torch_versions, "is_composed", lambda name: False)
 
@@ -177,7 +177,7 @@ def test_the_device_of_a_result_that_torch_composes_is_not_predicted() -> None:
     assert tried("placed by torch", elsewhere).device.type == "meta"
     with pytest.raises(AssertionError, match="device of tensor 0 is meta, and cpu is predicted"):
         tried("own", elsewhere)
-    with pytest.raises(NotImplementedError, match="dtype of tensor 0"):  # wrong on CPU too, which is asked
+    with pytest.raises(NotImplementedError, match="dtype of tensor 0"):  # the prediction is wrong for CPU too
         tried("placed by torch", predicted_in_double)
 
 
@@ -214,7 +214,7 @@ def test_a_rule_of_torch_that_is_wrong_on_cpu_is_no_reference(context: Any, wron
 
     with pytest.raises(NotImplementedError, match="something else"):
         called("")
-    assert called("own") is not None  # the backend's rule: CPU is called without it
+    assert called("own") is not None  # with the backend's own rule, CPU is called without it
 
 
 def test_kernels_of_torch_are_not_registered_by_a_backend() -> None:
