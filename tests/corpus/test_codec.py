@@ -1,4 +1,4 @@
-"""Samples are equal after they were written and read."""
+"""Samples stay equal when they are written and read again."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_the_corpus_has_the_schemas_of_the_dispatcher() -> None:
 def test_samples_of_the_corpus_run_or_raise_as_recorded(overload: str) -> None:
     for sample in CORPUS.samples(overload):
         args, kwargs = plain_call(sample, sample.dtypes[0], CORPUS)
-        with without_onednn():  # it refuses some pairs of dtypes, on some processors
+        with without_onednn():  # oneDNN refuses some pairs of dtypes on some processors
             if sample.raises:
                 with pytest.raises((RuntimeError, IndexError, TypeError, ValueError, NotImplementedError)):
                     call_of(overload)(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Sums of products in bfloat16 are deep enough in the pinned corpus to find one that rounds on its way."""
+"""The sums of products in the pinned corpus are long enough to find a bfloat16 kernel that rounds partial sums."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from conformance.plan.cases import cases
 from conformance.vocabulary import CellId
 from tests.two_sides import judge
 
-PIECE = 64  # terms after which a wrong sum is rounded
+PIECE = 64  # a wrong sum is rounded after this many terms
 DEEP = 1025
 
-# The product in an op, and how many arguments are before its factors.
+# The product in an op, and the number of arguments before its factors.
 PRODUCTS = {
     "addmm": (torch.mm, 1), "addmm.out": (torch.mm, 1), "addmv": (torch.mv, 1), "addmv.out": (torch.mv, 1),
     "baddbmm": (torch.bmm, 1), "baddbmm.out": (torch.bmm, 1), "bmm": (torch.bmm, 0), "bmm.out": (torch.bmm, 0),
@@ -34,7 +34,7 @@ def depth(sample: Sample) -> int:
 
 
 def rounding(overload: str) -> Callable[..., torch.Tensor]:
-    """Return the op as one that keeps its sum in the dtype of the result, and adds up pieces of it in float32."""
+    """Return an op that keeps its sum in the dtype of the result, and adds to it pieces summed in float32."""
     product, before = PRODUCTS[overload]
 
     def op(*given: torch.Tensor, beta: float = 1, alpha: float = 1, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -52,7 +52,7 @@ def rounding(overload: str) -> Callable[..., torch.Tensor]:
 
 
 def differs(sample: Sample, dtype: str, wrong: Callable[..., Any]) -> bool:
-    """Whether a device that does something else differs in a sample."""
+    """Return whether a device with the ``wrong`` op differs in a sample."""
     given = replace(sample, args=(*sample.args, DeviceArg()))
     (case,) = cases(CellId("hand", sample.overload, dtype, "sizes"), [given])
     criteria = criteria_of(sample.overload)

@@ -15,7 +15,7 @@ from conformance.corpus.values import Values
 from conformance.judging.bits import bits
 
 STORED = torch.tensor([1.0, -2.0, 0.0, 8.0])
-MIXED = "b48db8707304900c"  # of the first 100,000 positions with seed 7
+MIXED = "b48db8707304900c"  # hash of the first 100,000 positions with seed 7
 
 
 def test_mixed_positions_look_random_and_never_change() -> None:
@@ -74,7 +74,7 @@ def test_a_fill_of_no_elements_can_be_viewed_as_bytes(fill: str) -> None:
 @pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
 @pytest.mark.parametrize("fill", ["choose", "hard/0", "hard/1", "hard/sparse", "hard/rare/0"])
 def test_unsigned_values_are_moved_as_bytes(dtype: str, fill: str) -> None:
-    class Mode(TorchFunctionMode):  # torch 2.6 has no index and no where for them
+    class Mode(TorchFunctionMode):  # torch 2.6 cannot index unsigned tensors, or use where
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             unsigned = [a for a in args if isinstance(a, torch.Tensor) and a.dtype is getattr(torch, dtype)]
             assert not (unsigned and func in (torch.Tensor.__getitem__, torch.where)), func
@@ -120,7 +120,7 @@ def test_hard_floats_have_each_special_value_once(dtype: str, quiet: int) -> Non
     nans = found[found.isnan()]
     assert [bool(bits(nan).item() & quiet) for nan in nans] == [True, True, False]
     assert nans.signbit().tolist() == [False, True, False]
-    assert int(bits(nans)[1]) == -1  # rounding it to fewer bits carries into the exponent
+    assert int(bits(nans)[1]) == -1  # all bits are set, so rounding carries into the exponent
     assert int(found.isinf().sum()) == 2
     finfo = torch.finfo(getattr(torch, dtype))
     assert {finfo.max, finfo.min, finfo.smallest_normal, 1 + finfo.eps} <= set(found.tolist())

@@ -1,4 +1,4 @@
-"""The outcomes under a later torch: what is stored, and for which versions it counts."""
+"""The outcomes under a later torch: the stored facts, and the versions to which they apply."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_a_base_that_was_not_recorded_is_derived_beside_one_that_was() -> None:
     deriver = Deriver({n: OVERLOADS[n] for n in ("relu", "relu_")}, recording.pools, most)
     derived = deriver.derive(kept)
     assert [(s.overload, s.base, s.tensors[0].shape) for s in derived] == [("relu_", "int64", (3,))]
-    assert deriver.derive(kept) == []  # the same siblings have nothing new
+    assert deriver.derive(kept) == []  # a second call finds no new samples
 
 
 def test_an_output_has_the_dtype_the_call_gives(derived: tuple[Recording, dict[str, list[Sample]]]) -> None:
@@ -136,6 +136,6 @@ def test_outputs_are_varied(derived: tuple[Recording, dict[str, list[Sample]]]) 
         "wider_out": ((3,), "float64", False),
         "unsafe_out": ((3,), "int64", True),
     }
-    # neg's kernel insists on its result's dtype, so that the wider output is not kept.
+    # neg's kernel requires the dtype of its result, so the sample with a wider output is not kept.
     kept_too = [s.name.split(".")[-2] for s in validate(varied, recording.pools)[0]]
     assert kept_too == ["empty_out", "larger_out", "unsafe_out"]

@@ -1,4 +1,4 @@
-"""Samples in which one tensor has one batch, or none, beside others that have several."""
+"""Samples in which one tensor has one batch, or no batch dimension, and others have several batches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_pointwise_and_composite_ops_have_none() -> None:
 
 
 def of_first_batch(b: torch.Tensor, factor: torch.Tensor, upper: bool = False) -> torch.Tensor:
-    """``cholesky_solve`` that steps through the one batch of its right side with those of the other."""
+    """Return ``cholesky_solve``, but zeros after the first batch if ``b`` has fewer batches than ``factor``."""
     found = torch.cholesky_solve(b, factor, upper=upper)
     if b.dim() < factor.dim() or b.shape[0] < factor.shape[0]:
         found[1:] = 0
@@ -64,7 +64,7 @@ def test_a_kernel_that_gives_the_first_batch_alone_is_found_by_these_alone() -> 
 
 
 def of_tiled_bias(bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **factors: float) -> torch.Tensor:
-    """``addmm`` that takes the elements of a row past the 1,024th from its start again."""
+    """Return ``addmm``, but if ``bias`` is one row, repeat its first 1,024 elements."""
     if bias.dim() == 1 or (bias.dim() == 2 and bias.shape[0] == 1):
         bias = bias[..., torch.arange(bias.shape[-1]) % 1024]
     return torch.addmm(bias, a, b, **factors)

@@ -24,13 +24,13 @@ def generated(where: Path, overload: str) -> list[Sample]:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Path:
-    """A corpus with generated samples of two overloads."""
+    """Return the directory of a corpus with generated samples of two overloads."""
     corpus = reader.load()
     corpus.load_values()
     of_two = {overload: [s for s in corpus.samples(overload) if s.axis] for overload in ("abs", "neg")}
     small = Path(shutil.copytree(reader.DATA, tmp_path / "small"))
     build.write(small, of_two, of_generated)
-    return Path(shutil.copytree(small, tmp_path / "data"))  # a directory that is read once stays as it was read
+    return Path(shutil.copytree(small, tmp_path / "data"))  # the reader caches each directory that it has read
 
 
 def test_what_was_made_before_an_interruption_is_written(

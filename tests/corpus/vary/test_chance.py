@@ -1,4 +1,4 @@
-"""Samples in which sizes grow that are equal to others by chance, or are 1."""
+"""Samples that enlarge sizes which are 1, or which equal other sizes by chance."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_pointwise_and_composite_ops_have_none() -> None:
 
 
 def of_three_images(*given: Any) -> tuple[torch.Tensor, ...]:
-    """The gradients of group_norm, with those of the fourth image and later ones left zero."""
+    """Return the gradients of group_norm, with zeros for the fourth and later images in the input's gradient."""
     found: tuple[torch.Tensor, ...] = torch.ops.aten.native_group_norm_backward.default(*given)
     found[0][3:] = 0
     return found

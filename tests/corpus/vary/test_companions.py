@@ -50,5 +50,5 @@ def test_a_flag_that_cpu_refuses_is_tried_with_them() -> None:
         yield from generate(known[overload], corpus().samples(overload), trials.untimed(), corpus())
 
     flags = {"_fused_adam_": "amsgrad=True", "_fused_adamw_": "amsgrad=False", SOLVE: "left=False"}
-    for overload, samples in generation.generate(flags, corpus(), make, 1):  # a call of other sizes kills its child
+    for overload, samples in generation.generate(flags, corpus(), make, 1):  # in children: a call with other sizes dies
         assert [s for s in samples or () if f".{flags[overload]}." in s.name and not s.raises]

@@ -1,4 +1,4 @@
-"""Samples of composite overloads for backends that have a kernel of their own for one."""
+"""Samples of composite overloads, for backends that have their own kernel for such an overload."""
 
 from __future__ import annotations
 

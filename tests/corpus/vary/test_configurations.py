@@ -1,4 +1,4 @@
-"""Samples of further configurations, in which all sizes are beyond a tile at once."""
+"""Samples of further configurations, in which all sizes exceed a tile at once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_composite_ops_have_none() -> None:
 
 
 def of_one_tile(*given: Any) -> tuple[torch.Tensor, ...]:
-    """The largest of each window, which is that of the first one behind a tile of windows that touch each other."""
+    """Return the max pool, but behind a tile of adjacent windows, the value of the row's first window."""
     values, indices = max_pool(*given)
     touching = len(given) > 2 and not given[2]
     if touching and values.shape[-1] > TILE // 2:
@@ -62,7 +62,7 @@ def of_one_tile(*given: Any) -> tuple[torch.Tensor, ...]:
 
 
 def from_the_left(*given: Any, **more: Any) -> tuple[torch.Tensor, ...]:
-    """A solver that takes the right side for the left one."""
+    """Solve a system, but for ``left=False`` with ``a`` in place of its transpose."""
     a, b, left = (*given, True)[:3]
     if more.pop("left", left):
         found: tuple[torch.Tensor, ...] = solve(a, b, **more)

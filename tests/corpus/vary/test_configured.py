@@ -78,7 +78,7 @@ group_norm_backward = torch.ops.aten.native_group_norm_backward.default
 
 
 def of_few_channels(*args: Any) -> Any:
-    """A gradient of a group norm that leaves out those of the weights of a fifth channel and of those behind."""
+    """Return the gradients of group_norm, with zeros for the weight and the bias from the fifth channel on."""
     found = group_norm_backward(*args)
     return (found[0], *(t if t is None else torch.cat([t[:4], torch.zeros_like(t[4:])]) for t in found[1:]))
 
@@ -97,7 +97,7 @@ def described() -> set[str]:
 
 
 def attends(change: Any) -> Any:
-    """Attention by its definition, whose mask is changed."""
+    """Return attention by its definition, with its causal mask changed by ``change``."""
 
     def op(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **how: Any) -> torch.Tensor:
         if how.get("enable_gqa"):

@@ -1,4 +1,4 @@
-"""Whether a call computes each element of its results from the same elements of its arguments."""
+"""Whether a call computes each result element from the argument elements at the same position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples with an empty tensor in lists of tensors."""
+"""Samples with an empty tensor in a list of tensors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_composite_ops_and_ops_without_lists_have_none() -> None:
 
 
 def add_but_before_empty_ones(self: Sequence[torch.Tensor], other: Sequence[torch.Tensor], **named: Any) -> None:
-    """Add to all tensors but the last one with elements, if empty ones are behind it."""
+    """Add to all tensors, except to the last tensor with elements if empty tensors follow it."""
     torch._foreach_add_(self, other, **named)
     full = [i for i, t in enumerate(self) if t.numel()]
     if full and full[-1] < len(self) - 1:
@@ -70,9 +70,10 @@ Lists = tuple[Sequence[torch.Tensor], ...]
 
 
 def launched(lists: Lists, table: int, *, drops: bool = True) -> list[list[int]]:
-    """The tensors of each launch of a kernel with a table of so many, without empty ones if it drops them.
+    """Return the indices of the tensors in each launch of a kernel whose table holds ``table`` tensors.
 
-    The rest is launched with the last tensor of the list, if it is not empty.
+    ``drops``: whether the kernel drops empty tensors. The last launch, which may be smaller, takes place only if the
+    last tensor of the list is not empty.
     """
     launches: list[list[int]] = []
     pending: list[int] = []
@@ -85,9 +86,10 @@ def launched(lists: Lists, table: int, *, drops: bool = True) -> list[list[int]]
 
 
 def adding(table: int, *, again: bool = False, first: bool = False) -> Callable[..., None]:
-    """A kernel that forgets the rest before an empty last tensor; launches the last table ``again``; or skips a table.
+    """Return a wrong ``_foreach_add_`` kernel, whose table holds ``table`` tensors.
 
-    ``first``: with an empty tensor as its first one.
+    By default, if the last tensor is empty, the kernel forgets the tensors that do not fill a table. With ``again``, it
+    launches a full last table twice in that case. With ``first``, it skips a table whose first tensor is empty.
     """
 
     def add(self: Sequence[torch.Tensor], other: Sequence[torch.Tensor], **named: Any) -> None:

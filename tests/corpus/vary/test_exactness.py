@@ -1,4 +1,4 @@
-"""Whether CPU computes a function exactly enough."""
+"""Whether CPU computes a function accurately enough."""
 
 from __future__ import annotations
 

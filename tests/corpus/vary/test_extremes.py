@@ -1,4 +1,4 @@
-"""Integers that 32 bits do not hold, among the arguments."""
+"""Integer arguments that do not fit in 32 bits."""
 
 from __future__ import annotations
 

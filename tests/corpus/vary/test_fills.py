@@ -43,7 +43,7 @@ def test_an_index_names_no_element_twice_where_the_last_write_wins(overload: str
 
 
 def test_an_index_along_a_dimension_may_be_longer_in_another_one() -> None:
-    """Of ``scatter`` along dimension 0, a column of the index names an element once; a row may do so twice."""
+    """In ``scatter`` along dimension 0, a column of the index names each element once; a row may repeat an element."""
     (source,) = (s for s in corpus().samples("scatter.src_out") if s.name == "opinfo.scatter.out.27032842")
     wide: dict[Place, int] = {Extent(slot, 1): 33 for slot in (0, 1, 2)}
     assert [s.tensors[1].fill for s in filled(source, resized(source, wide), wide, corpus())] == [

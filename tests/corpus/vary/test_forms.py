@@ -1,4 +1,4 @@
-"""Samples that are made of those of another form of an overload."""
+"""Samples of an overload that are made from the samples of its other form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def known() -> dict[str, Overload]:
 
 
 def large(overload: str, size: int = 4097) -> Sample:
-    """A generated sample of one long row."""
+    """Return a generated sample of one long row with ``size`` elements."""
     usable = [s for s in corpus().recorded(overload) if s.base == "float32" and not s.raises]
     source = max(usable, key=lambda s: s.tensors[0].numel)
     slots = tuple(replace(t, shape=(size,), fill="jitter", source=t.numel) if t.pool else t for t in source.tensors)
@@ -49,7 +49,7 @@ def test_a_size_of_the_functional_form_is_tried_with_out_and_in_place() -> None:
 
 def test_a_size_of_an_out_form_is_tried_in_the_functional_form() -> None:
     (out,) = made("neg.out", {"neg": [large("neg")]})
-    assert not made("neg", {"neg.out": [out]})  # where it comes from
+    assert not made("neg", {"neg.out": [out]})  # the sample was made from this form
     (functional,) = made("neg", {"neg.out": [replace(out, name="opinfo.neg.out")]})
     assert [(t.name, t.written) for t in functional.tensors] == [("self", False)]
     assert not dict(functional.kwargs)

@@ -1,4 +1,4 @@
-"""Samples in which all sizes are beyond a tile at once."""
+"""Samples in which all sizes exceed a tile at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_grid_whose_second_tiles_are_exchanged_is_found_by_these_samples_alone
     def exchanged(*args: Any, **kwargs: Any) -> torch.Tensor:
         right = baddbmm(*args, **kwargs)
         result, grid = torch.zeros_like(right), tiles(*right.shape[-2:])
-        for row, column in grid:  # the tile below the first one and that beside it
+        for row, column in grid:  # swap the tiles of a position and of its transpose
             of = (column, row) if (column, row) in grid else (row, column)
             tile = right[:, of[0] : of[0] + TILE, of[1] : of[1] + TILE]
             part = result[:, row : row + TILE, column : column + TILE]

@@ -20,7 +20,7 @@ def made(overload: str) -> tuple[Sample, ...]:
 
 
 def made_in_a_child(overload: str) -> list[Sample]:
-    """The same for an op whose CPU kernel does harm with some values: the child dies, and the sample is left out."""
+    """Return the samples of ``made``, made in a child. If CPU's kernel kills the child, the sample is left out."""
     (known,) = (o for o in inventory("CPU") if o.name == overload)
 
     def make(overload: str, trials: Trials) -> Iterator[Sample]:
@@ -45,7 +45,7 @@ def test_a_pointwise_op_gets_every_pair_of_hard_values() -> None:
 
 
 def test_tensors_that_were_recorded_to_broadcast_get_every_pair_of_hard_values() -> None:
-    """Numbers beside hard ones have the values that were stored, not those behind them."""
+    """Numbers beside hard values have the values of their own slot, and not the values stored behind it."""
     found = {s.name.rpartition("hard=")[2]: s for s in made("hypot")}
     assert found.keys() == {"self", "other", "selfxother"}
     assert all(len({t.shape for t in s.tensors}) == 1 for s in found.values())
@@ -57,11 +57,11 @@ def test_tensors_that_were_recorded_to_broadcast_get_every_pair_of_hard_values()
 
 def test_an_op_of_tensors_that_broadcast_that_is_wrong_for_infinity_is_found() -> None:
     def wrong(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return (a * a + b * b).sqrt()  # NaN for an infinity beside NaN, and infinite for what squares to it
+        return (a * a + b * b).sqrt()  # NaN for (inf, NaN); infinite where a square overflows
 
     op = torch.ops.aten.hypot.default
     assert not failing(op, wrong, corpus().samples("hypot"))
-    found = [s for s in made("hypot") if not s.name.endswith("hard=self")]  # which is a case of one tensor twice, too
+    found = [s for s in made("hypot") if not s.name.endswith("hard=self")]  # also a case with one tensor twice
     assert failing(op, wrong, found)
     assert not failing(op, op, found)
 
@@ -109,7 +109,7 @@ def test_floats_that_an_integer_cannot_hold_are_not_converted_to_it() -> None:
 
 
 def test_every_dtype_has_limits_of_its_own() -> None:
-    (sample, _) = (s for s in made("neg") if s.base == "float32")  # the other one has many elements
+    (sample, _) = (s for s in made("neg") if s.base == "float32")  # the other sample has many elements
     assert float(values(sample, "self", "float16").nan_to_num(0, 0, 0).max()) == 65504.0
     assert torch.isfinite(values(sample, "self", "float64")).any()
 

@@ -1,4 +1,4 @@
-"""Lists of indices: which dimensions have one, and of what shape."""
+"""Lists of indices: the dimensions that have an index, and the shapes of the indices."""
 
 from __future__ import annotations
 

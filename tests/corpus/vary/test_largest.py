@@ -78,7 +78,7 @@ def test_a_size_that_is_no_tensors_is_large_too() -> None:
 
 
 def differs(overload: str, sample: Sample, wrong: Callable[..., Any]) -> bool:
-    """Whether a device that does something else differs in a sample."""
+    """Return whether a device with the ``wrong`` op differs in a sample."""
     sample = replace(sample, args=(*sample.args, DeviceArg()))
     (case,) = cases(CellId("hand", "hand", "float32", "sizes_large"), [sample])
     right = call_of(overload)

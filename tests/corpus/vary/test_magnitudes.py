@@ -47,7 +47,7 @@ def test_ops_without_rounding_over_an_image_have_none(overload: str) -> None:
 
 
 def shared(op: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """An op that rounds its first argument to integers of 12 bits with one scale, if all of it is finite."""
+    """Return ``op``, but with a finite first argument rounded to 12-bit integers with one shared scale."""
 
     def wrong(x: torch.Tensor, *more: Any, **kwargs: Any) -> torch.Tensor:
         if not (x.numel() and bool(x.isfinite().all()) and bool(x.any())):

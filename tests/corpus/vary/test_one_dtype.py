@@ -1,4 +1,4 @@
-"""Values of another dtype than the tensor has that they are moved to."""
+"""Values whose dtype differs from the dtype of the tensor to which an op moves them."""
 
 from __future__ import annotations
 

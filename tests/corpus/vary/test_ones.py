@@ -1,4 +1,4 @@
-"""Sizes of one element beside flags."""
+"""Sizes of 1, combined with flags."""
 
 from __future__ import annotations
 

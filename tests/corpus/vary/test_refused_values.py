@@ -1,4 +1,4 @@
-"""Samples that CPU refuses for the values of one argument."""
+"""Samples that CPU refuses because of the values of one argument."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_rates_of_a_random_op_keep_their_values_but_where_they_are_refused()
 
 
 def test_an_index_out_of_bounds_is_refused_where_a_dimension_is_long() -> None:
-    # Of 65,603 indices, CPU would write each in as many rows, which takes more than 10 seconds a call.
+    # With 65,603 indices, CPU would write 65,603 rows for each index, which takes more than 10 seconds per call.
     found = made_by(generate, "index_fill_.int_Scalar", most=100_000)
     refused = [s for s in found if s.raises and s.name.endswith("1031.refused")]
     shapes = {tuple(t.shape for t in s.tensors) for s in refused}

@@ -29,7 +29,7 @@ def given(sample: Sample, name: str) -> object:
 
 
 def hits(sample: Sample) -> int:
-    """How often the indices of a sample name one element, at most."""
+    """Return how often an index tensor of a sample names the same element; for several, the smallest such count."""
     indices = (corpus().value(s, "float32") for s in sample.tensors if s.dtype in ("int64", "int32"))
     return min(int(i.unique(return_counts=True)[1].max()) for i in indices)
 
@@ -58,7 +58,7 @@ def test_composite_ops_have_none() -> None:
 
 
 def lost_beyond(most: int) -> Any:
-    """``index_put_`` that adds up to so many values to one element, and forgets the others."""
+    """Return ``index_put_``, but add only the first ``most`` values for each index, and forget the others."""
 
     def op(x: torch.Tensor, indices: Sequence[Any], values: torch.Tensor, accumulate: bool = False) -> torch.Tensor:
         if not accumulate or len(indices) != 1 or indices[0].dim() != 1 or values.dim() == 0:

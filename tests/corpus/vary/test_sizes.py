@@ -1,4 +1,4 @@
-"""Which sizes of a sample are free, and the samples made of them."""
+"""The free sizes of a sample, and the samples made by changing them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.generated import corpus, made_by
 
 
 def sample(overload: str, shapes: tuple[tuple[int, ...], ...]) -> Sample:
-    """The sample of an overload whose tensors have these shapes."""
+    """Return the sample of an overload whose tensors have these shapes."""
     return next(s for s in corpus().samples(overload) if tuple(t.shape for t in s.tensors) == shapes and not s.raises)
 
 
 def groups(source: Sample) -> set[frozenset[str]]:
-    """The free sizes of a sample, each as the names of the places that change together."""
+    """Return the free sizes of a sample, each as the set of the names of the places that change together."""
     found = Maker(Trials(corpus(), timed=False), corpus()).groups(source, source.dtypes[0])
     return {frozenset(label(source, [place]) for place in group.places) for group in found}
 
@@ -73,7 +73,7 @@ def test_each_dimension_is_also_empty() -> None:
 
 
 def test_the_same_samples_are_generated_every_time() -> None:
-    assert made_by.__wrapped__(generate, "cat") == made("cat")  # past the cache
+    assert made_by.__wrapped__(generate, "cat") == made("cat")  # without the cache
 
 
 def test_every_dtype_of_a_source_has_a_size_past_the_usual_tiles() -> None:

@@ -1,4 +1,4 @@
-"""Which samples are varied, and in which dtypes."""
+"""The samples that are varied, and their dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples that evaluate pointwise ops densely."""
+"""Samples that evaluate pointwise ops at densely spaced values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def made(overload: str) -> tuple[Sample, ...]:
 
 
 def differs(overload: str, dtype: str, low: float, high: float, factor: float) -> bool:
-    """Whether a device that is wrong by a factor between two numbers differs in the sample of the first argument."""
+    """Return whether a device that is wrong by ``factor`` between two numbers differs in the sweep of ``self``."""
     right = call_of(overload)
 
     def wrong(x: torch.Tensor, *more: Any) -> torch.Tensor:
@@ -114,7 +114,7 @@ def test_a_function_that_cpu_computes_inexactly_is_swept_among_moderate_numbers(
         return found if x.dtype == torch.float64 else torch.where(x.abs() > 1e6, found * 0.99, found)
 
     monkeypatch.setattr("conformance.corpus.vary.trial.call_of", lambda _: coarse)
-    (sample, _) = made_by.__wrapped__(generate, "sin")  # the other one is of small floats
+    (sample, _) = made_by.__wrapped__(generate, "sin")  # the other sample has small float dtypes
     assert sample.dtypes == ("float32",)
     assert sample.name.endswith("sweep=self.moderate")
     values = corpus().value(sample.tensors[0], "float32").abs()

@@ -27,7 +27,7 @@ from tests.samples import slot
 
 CORPUS = reader.load(generated=False)
 guarded = sys.platform.startswith("linux") and any(map(shutil.which, ("cc", "gcc", "clang")))
-MADE = 6  # calls of a trial in a child: three, each a second time over other leftovers
+MADE = 6  # calls of a trial in a child: three, each repeated over other leftover bytes
 
 
 def sample() -> Sample:
@@ -77,7 +77,7 @@ def test_without_a_limit_of_time_a_slow_call_is_a_sample(monkeypatch: pytest.Mon
 
 
 def test_a_call_that_is_slow_once_on_a_busy_machine_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter((0.0, 1.0, 1.0, 1.0))  # before and behind the first call, then the second one
+    seconds = iter((0.0, 1.0, 1.0, 1.0))  # before and after the first call, then the second call
     monkeypatch.setattr(time, "process_time", lambda: next(seconds))
     assert Trials(CORPUS).run(sample(), "float32")
 
@@ -150,7 +150,7 @@ def test_a_call_that_writes_before_its_argument_is_no_sample(monkeypatch: pytest
     full = next(s for s in CORPUS.samples("neg") if s.base == "float32" and s.tensors[0].numel)
 
     def before(x: torch.Tensor) -> torch.Tensor:
-        if x.storage_offset():  # elsewhere it would damage this process
+        if x.storage_offset():  # without an offset, it would damage this process
             torch.as_strided(x, (1,), (1,), x.storage_offset() - 1).fill_(5.0)
         return x + 1
 
@@ -179,7 +179,7 @@ def test_a_size_that_cpu_does_not_compare_with_another_reads_the_gaps_of_strided
     assert trials.reads_gaps(places.with_tensors(sound, [turned, *others]), "float32")
 
 
-# CPU counts how often each index comes, in an array of its own with as many elements as there are weights.
+# CPU counts the occurrences of each index in an array of its own, with one element per weight.
 COUNTS_BEHIND = """
 from dataclasses import replace
 from conformance.corpus import reader
@@ -224,7 +224,7 @@ def test_a_missing_kernel_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr(trial, "call_of", lambda _: call)
 
-    def trials() -> Trials:  # new ones, which remember no call
+    def trials() -> Trials:  # new trials, which remember no call
         return Trials(CORPUS, timed=False)
 
     raising(RuntimeError("\"neg\" not implemented for 'Half'"))

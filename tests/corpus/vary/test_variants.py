@@ -15,7 +15,7 @@ def made(overload: str) -> tuple[Sample, ...]:
 
 
 def changed(overload: str) -> set[str]:
-    """What is replaced in the samples of an overload: the argument and its value."""
+    """Return the replacements in the samples of an overload, each as the argument and its value."""
     return {s.name.partition(".")[2].rpartition(".")[2] if "=" in s.name else s.name for s in made(overload)}
 
 
@@ -216,7 +216,7 @@ def test_a_mask_of_bytes_has_others_than_0_and_1() -> None:
     for sample in found:
         condition = corpus().value(sample.tensors[0], "uint8")
         assert {0, 2} <= set(condition.view(-1).tolist())
-    assert not any(s.name.endswith("mask=bytes") for s in made("masked_fill.Tensor"))  # which takes none
+    assert not any(s.name.endswith("mask=bytes") for s in made("masked_fill.Tensor"))  # which takes no byte mask
 
 
 def test_a_tensor_has_another_shape_where_cpu_takes_it() -> None:
@@ -238,11 +238,11 @@ def test_a_composite_that_autocast_knows_has_operands_of_other_dtypes_and_nothin
     found = {s.name.rpartition(".")[2] for s in made("scaled_dot_product_attention")}
     assert "attn_mask=bool" in found
     assert all(name.startswith(("key=", "value=", "attn_mask=", "others=float32_")) for name in found)
-    assert not made("masked_select_backward")  # a composite that autocast does not know
+    assert not made("masked_select_backward")  # a composite without a rule of autocast
 
 
 def test_numbers_beside_no_dims_stay_as_they_are() -> None:
-    """``roll`` without dims takes all elements for one row."""
+    """Without dims, ``roll`` treats all elements as one row."""
     flat = [s for s in made("roll") if s.name.endswith("dims=empty")]
     assert flat
     assert all(not s.raises and s.args[1:] == ((5,), ()) for s in flat if s.args[1] == (5,))
