@@ -1,4 +1,4 @@
-"""Cells and cases: what there is to run, under which names."""
+"""Cells and cases, and their ids."""
 
 from __future__ import annotations
 

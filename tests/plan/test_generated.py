@@ -55,7 +55,7 @@ def hard(name: str, fill: str = "hard/0", other: tuple[int, ...] = (16, 5)) -> S
 
 
 def added(shape: tuple[int, ...], other: tuple[int, ...]) -> Sample:
-    """A sample of two arguments of generated sizes, and an ``out=`` as large as the first one."""
+    """Return a sample with two arguments of generated sizes, and an ``out=`` with the shape of the first argument."""
     one, two = (
         TensorSlot(n, "ab"[n], (shape, other)[n], None, False, "float32", 0, fill="jitter", source=12) for n in range(2)
     )
@@ -198,7 +198,7 @@ def test_the_variants_in_sequences_are_of_each_argument_in_turn() -> None:
     behind = [name for name in found if "=" in name and not name.startswith("after=")]
     assert behind[:5] == ["dim=-1", "keepdim=True", "p=0.5", "dim=0", "p=1"]
     assert len(behind) == 12
-    assert "dim=0.keepdim=True" not in behind  # two things are different
+    assert "dim=0.keepdim=True" not in behind  # differs in two arguments
 
 
 def test_samples_with_variants_are_preferred_in_sequences() -> None:

@@ -1,4 +1,4 @@
-"""Samples with further numbers and words, in contexts of derivatives."""
+"""Samples with further numbers and strings, in the contexts of derivatives."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_derivatives_alone_are_tried_with_them_once() -> None:
 
 
 class OfAlphaOne(torch.autograd.Function):
-    """``celu`` with the derivative that it has by the default ``alpha``."""
+    """``celu`` with the derivative for the default ``alpha``, whatever ``alpha`` is."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, alpha: float) -> torch.Tensor:
@@ -149,7 +149,7 @@ def test_a_derivative_for_the_default_number_alone_is_found_by_these_alone() -> 
 
 
 class OfMainDiagonal(torch.autograd.Function):
-    """``tril`` with the derivative that it has by the default diagonal."""
+    """``tril`` with the derivative for the default diagonal, whatever ``diagonal`` is."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, diagonal: int) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The plan of a run: which of a cell's cases its tier and its selection take."""
+"""The plan of a run: the cases of a cell that its tier and its selection take."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from conformance.plan.tiers import TIERS
 from conformance.plan.wider import TRIED, dtype_on_cpu
 from conformance.vocabulary import Route
 
-LACKED = "special_erfcx"  # CPU computes it in float32 and float64 alone
+LACKED = "special_erfcx"  # CPU computes it only in float32 and float64
 
 
 def plan(**selected: object) -> Plan:
@@ -52,7 +52,7 @@ def test_the_smoke_tier_leaves_them_out() -> None:
 
 @pytest.mark.parametrize("overload", ["_standard_gamma", "scatter_add_", "repeat_interleave.Tensor"])
 def test_what_a_wider_dtype_says_nothing_about_is_not_tried(overload: str) -> None:
-    """Draws, sums of which each is rounded, and an op of integers."""
+    """The overloads draw, round each partial sum, or take integers."""
     found = plan(tier=TIERS["full"])
     assert not [(c.dtype, c.layout) for c in found.cells(overload) if any(map(dtype_on_cpu, found.cases(c)))]
 
