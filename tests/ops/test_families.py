@@ -1,4 +1,4 @@
-"""Every op is in exactly one family, and no table says anything of an op that does not exist."""
+"""Every op is in exactly one family, and no table names an op that does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ops/ leaves to no kernel, because even the CPU's does harm or has no right answer there: those cells alone."""
+"""The cells that ops/ excludes, because even CPU's kernel does harm or has no right answer there, and no others."""
 
 from __future__ import annotations
 
