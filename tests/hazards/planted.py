@@ -30,7 +30,7 @@ FOUND_BY = {
     "staged_peer_copy_overtakes_target": "copies_of_each_form_between_devices_after_queued_read",
     "staged_upload_reads_late": "pageable_sources_of_each_form_reused",
 }
-# Further hazards that find one: copies of several sizes, and of forms that are staged; two streams of one tensor.
+# Further hazards that find a fault: copies of several sizes, and in staged forms; one tensor on two streams.
 ALSO_FOUND_BY = (
     ("stage_not_taken", "pageable_sources_of_each_size_reused"),
     ("copy_to_host_not_awaited", "cpu_reads_queued_results_of_each_size"),
@@ -41,7 +41,7 @@ ALSO_FOUND_BY = (
     ("freed_after_first_stream", "freed_tensor_of_two_recorded_streams"),
     ("recorded_streams_forgotten", "storage_grown_while_a_recorded_stream_reads_it"),
 )
-# Of work that is recorded, in a process in which it is. fault: a hazard that finds it
+# Faults of recorded work, in a process that records work. fault: a hazard that finds it
 FOUND_WHEN_RECORDED = {
     "partial_run_donates": "saving_one_of_several_queued_tensors",
     "partial_run_keeps_first_argument": "saving_a_tensor_that_a_queued_kernel_reads_twice",
@@ -51,5 +51,5 @@ FOUND_WHEN_RECORDED = {
     "partial_run_drops_rest": "copying_one_of_several_queued_tensors",
     "donated_memory_stays_readable": "donated_tensor_read_again",
 }
-# No public call of torch makes a kernel raise on every backend.
+# No hazard finds these: no public call of torch makes a kernel raise on every backend.
 FOUND_BY_THE_DRIVER_S_TESTS = ("late_error_lost", "late_error_repeated")

@@ -1,4 +1,4 @@
-"""Random programs: their data flow, and how a wrong one becomes short."""
+"""Random programs: their data flow, and the reduction of a failing program."""
 
 from __future__ import annotations
 

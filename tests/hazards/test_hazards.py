@@ -1,4 +1,4 @@
-"""Hazards on the reference NPU: quiet on the clean device, and each planted fault is found."""
+"""Hazards on the reference NPU: the clean device passes, and each planted fault is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
-from refnpu import testing  # only where there is one
+from refnpu import testing  # only if it is installed
 
 from conformance import backends
 from conformance.hazards import runner
@@ -20,8 +20,8 @@ from conformance.hazards.model import HAZARDS
 from tests.hazards.planted import ALSO_FOUND_BY, FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
 
 BACKEND = backends.find("refnpu")
-#: Rounds with equal delays: on a loaded machine the host may be slower than 10 ms of queued work, and which block the
-#: allocator takes next is up to the blocks that earlier tests left.
+#: Rounds with equal delays. On a loaded machine, the host may be slower than 10 ms of queued work, and the next block
+#: of the allocator depends on the blocks that earlier tests left.
 TRIES = 5
 
 
@@ -32,7 +32,7 @@ def awake() -> Iterator[None]:
 
 
 def assert_names_both_calls(name: str, failure: str) -> None:
-    """A value is wrong, or the device raises, as where a launch got the arguments of another one."""
+    """Assert that a failure names both calls. The device may also raise, if a launch got another launch's arguments."""
     hazard = HAZARDS[name]
     missing = f"missing dependency: {hazard.later} did not wait for {hazard.earlier}: "
     assert failure.startswith((missing, f"{hazard.later}, after {hazard.earlier}: the device raised "))

@@ -1,4 +1,4 @@
-"""What hazards need of a backend: ways to save, seeds, and torch.accelerator only for streams and devices."""
+"""The features that hazards need of a backend: saving, seeds, and torch.accelerator only for streams and devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
-from refnpu.conformance import Adapter  # only where there is one
+from refnpu.conformance import Adapter  # only if it is installed
 
 from conformance import torch_versions
 from conformance.backends import Capabilities
@@ -24,7 +24,7 @@ def run(name: str, adapter: Any) -> runner.Result:
 
 
 class SavesZeros(Adapter):
-    """It writes zeros."""
+    """A backend that saves zeros in place of values."""
 
     def save(self, value: Any, file: IO[bytes]) -> None:
         zeros = [leaf.cpu() * 0 for leaf in compilers.leaves_of(value)]
@@ -88,7 +88,7 @@ def test_seeded_draws_need_a_generator_that_torch_seeds(monkeypatch: pytest.Monk
 
 
 class Refuses(Adapter):
-    """A backend whose way to save raises."""
+    """A backend whose ``save`` raises."""
 
     said = ""
 
