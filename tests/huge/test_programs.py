@@ -1,4 +1,4 @@
-"""The programs of huge tensors, with sizes that a test can have."""
+"""The programs of huge tensors, with sizes small enough for a test."""
 
 from __future__ import annotations
 
