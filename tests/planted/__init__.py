@@ -1,9 +1,10 @@
-"""What finds each planted fault of the reference NPU: a module for each class of ``faults.def``.
+"""The finders of the planted faults of the reference NPU, in a module for each class of ``faults.def``.
 
-A module has the tables ``FOUND_IN`` (the overload, dtype and layout of a cell of a plain lane, and the check that finds
-the fault there, empty where it ends the process) and ``FOUND_ELSEWHERE`` (what finds a fault that no cell of a plain
-lane is sure to find). The modules are those of ``backend/tests/fault_demonstrations``. Faults that tests of one room
-find stand in ``planted.py`` beside these tests.
+A module has two tables. ``FOUND_IN`` names the overload, dtype and layout of a cell of a plain lane, and the check that
+finds the fault there, which is empty if the fault ends the process. ``FOUND_ELSEWHERE`` names the finder of a fault
+that no cell of a plain lane is sure to find. The modules have the names of those in
+``backend/tests/fault_demonstrations``. The faults that the tests of one room find are in the ``planted.py`` beside
+these tests.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ MODULES = (
 )  # fmt: skip
 
 PLANTED = faults.planted(Path(__file__).parents[2] / "backend")
-# What makes calls slow, and changes no result: no cell can find it.
+# Faults that make calls slow and change no result, so that no cell can find them.
 SLOW = {name for name, fault in PLANTED.items() if fault.kind == faults.SPEED}
-# What only tensors show that are too large for cells.
+# Faults that only tensors show which are too large for cells.
 HUGE = {name for name, fault in PLANTED.items() if fault.kind == faults.HUGE}
-# The kill-rate alone says who finds these: they were planted to measure the suite, not after what it finds.
+# Classes whose finders only the kill-rate knows: their faults measure the suite, and were not chosen by what it finds.
 PLANTED_TO_MEASURE = {"size", "values", "arguments", "layouts", "sequences", "generator", "resizing"}
 
 Finder = TypeVar("Finder")
 
 
 def merged(tables: Iterable[dict[str, Finder]]) -> dict[str, Finder]:
-    """Return the entries of all tables. Raises ValueError if a fault stands in two of them."""
+    """Return the entries of all tables. Raises ValueError if a fault is in two of them."""
     found: dict[str, Finder] = {}
     for table in tables:
         if twice := found.keys() & table.keys():
@@ -65,7 +66,7 @@ BY_SCENARIOS = merged([
     by_programs.FOUND_BY, by_programs.FOUND_WHERE_REFUSED, by_programs.FOUND_WHEN_LATE, by_programs.FOUND_WHEN_RECORDED,
 ])  # fmt: skip
 
-# What no cell of a plain lane is sure to find, and what finds it.
+# fault: its finder, for faults that no cell of a plain lane is sure to find
 FOUND_ELSEWHERE: dict[str, str] = {
     **{fault: f"the scenario {name}" for fault, name in BY_SCENARIOS.items() if fault not in FOUND_IN},
     **merged(module.FOUND_ELSEWHERE for module in MODULES),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show with some flags, optional arguments, scalars, dims or pairs of dtypes."""
+"""The finders of planted faults that show with some flags, optional arguments, scalars, dims or pairs of dtypes."""
 
 FOUND_IN = {
     "index_put_accumulate_races": ("index_put_", "float32", "contiguous", "value"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show where a call has to raise."""
+"""The finders of planted faults that show where a call has to raise."""
 
 FOUND_IN = {
     "wrong_error_type": ("cholesky", "float32", "expanded", "error_parity"),

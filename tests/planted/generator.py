@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in the state of a random generator."""
+"""The finders of planted faults that show in the state of a random generator."""
 
 FOUND_IN = {
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in the order of work on streams, or in how long memory lives for it."""
+"""The finders of planted faults that show in the order of work on streams, or in the lifetime of its memory."""
 
 FOUND_IN = {
     "kernel_raises": ("masked_fill_.Scalar", "float32", "contiguous", "error_parity"),

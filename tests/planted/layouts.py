@@ -1,4 +1,4 @@
-"""What finds the planted faults that show with some strides and offsets."""
+"""The finders of planted faults that show with some strides and offsets."""
 
 FOUND_IN = {
     "where_column_condition_of_first_row": ("where.self", "float32", "broadcast", "value"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in leaks, lifetimes, bounds, devices, or the end of the process."""
+"""The finders of planted faults that show in leaks, lifetimes, bounds, devices, or the end of the process."""
 
 FOUND_IN = {
     "leak_on_error": ("multi_margin_loss.out", "float32", "contiguous", "leak"),

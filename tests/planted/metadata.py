@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in the dtype, shape, strides or storage of a result."""
+"""The finders of planted faults that show in the dtype, shape, strides or storage of a result."""
 
 FOUND_IN = {
     "fallback_output_dtype_wrong": ("cholesky", "float64", "contiguous", "dtype"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in calls with ordinary arguments."""
+"""The finders of planted faults that show in calls with ordinary arguments."""
 
 FOUND_IN = {
     "fallback_not_copied_back": ("erfinv.out", "float32", "contiguous", "value"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in what several processes send each other."""
+"""The finders of planted faults that show in the data that several processes send each other."""
 
 FOUND_IN: dict[str, tuple[str, str, str, str]] = {}
 

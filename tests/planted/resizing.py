@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in a storage that changes its size."""
+"""The finders of planted faults that show in a storage that changes its size."""
 
 FOUND_IN = {
     "deterministic_resize_fills_kept": ("resize_", "float32", "deterministic", "value"),

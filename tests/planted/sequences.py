@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in a call after another one, or in some of many calls."""
+"""The finders of planted faults that show in a call after another one, or in some of many calls."""
 
 FOUND_IN = {
     "hypot_gradient_spoils_saved": ("hypot", "float32", "backward", "value"),

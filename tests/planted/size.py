@@ -1,4 +1,4 @@
-"""What finds the planted faults that show with many elements, long rows, long lists or many dimensions."""
+"""The finders of planted faults that show with many elements, long rows, long lists or many dimensions."""
 
 FOUND_IN = {
     "copy_size_rounded_down": ("copy_", "float32", "contiguous", "value"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show with some values only: zeros, infinities, NaN, limits, ties, what cancels."""
+"""The finders of planted faults that show only with some values: zeros, infinities, NaN, limits, ties, cancellation."""
 
 FOUND_IN = {
     "cummax_of_int64_in_double": ("cummax", "int64", "values", "value"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show on another device, in which device is current, or after an error of one."""
+"""The finders of planted faults that show on another device, in the current device, or after an error of a device."""
 
 FOUND_IN = {
     "softmax_on_first_device": ("_softmax", "float32", "second_device", "context"),

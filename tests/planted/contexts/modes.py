@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in a mode of torch, or in what a call leaves changed besides memory."""
+"""The finders of planted faults that show in a mode of torch, or in state besides memory that a call changes."""
 
 FOUND_IN = {
     "unfold_sets_version_counter": ("unfold", "float32", "inference_mode", "error_parity"),

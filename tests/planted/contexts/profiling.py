@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in what a profiler records."""
+"""The finders of planted faults that show in the records of a profiler."""
 
 FOUND_IN: dict[str, tuple[str, str, str, str]] = {}
 

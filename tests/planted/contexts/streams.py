@@ -1,4 +1,4 @@
-"""What finds the planted faults that show on another stream, or in what streams and events tell."""
+"""The finders of planted faults that show on another stream, or in the answers of streams and events."""
 
 FOUND_IN = {
     "second_device_sums_on_default_stream": ("mean.out", "float32", "second_stream", "value"),

@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in another thread, in a forked process, or at the first use."""
+"""The finders of planted faults that show in another thread, in a forked process, or at the first use."""
 
 FOUND_IN = {
     "thread_drops_first_launch": ("neg.out", "float32", "thread", "value"),

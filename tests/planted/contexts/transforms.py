@@ -1,4 +1,4 @@
-"""What finds the planted faults that show in gradients, tangents, batches, predictions, or compiled code."""
+"""The finders of planted faults that show in gradients, tangents, batches, predictions, or compiled code."""
 
 FOUND_IN = {
     "log_softmax_saves_softmax": ("_log_softmax", "float32", "backward", "value"),
