@@ -1,4 +1,4 @@
-"""A program on CPU with a change of torch, which stands in for a device that is wrong."""
+"""A program on CPU with a change of torch, in place of a program on a wrong device."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from conformance.scenarios.model import Program
 
 
 def different(program: Program, change: Callable[[], Any], within: float = 0.0) -> set[str]:
-    """Return the names of the results that a change of torch changes. The two runs draw other numbers.
+    """Return the names of the results that a change of torch changes. The two runs have different seeds.
 
-    ``within``: how far apart equal results may be, since CPU rounds by where its arguments lie.
+    ``within``: the difference that equal results may have, since CPU's rounding depends on the addresses of arguments.
     """
     torch.manual_seed(20)
     right = program("cpu")
@@ -24,7 +24,7 @@ def different(program: Program, change: Callable[[], Any], within: float = 0.0) 
 
 
 def untrue(program: Program) -> list[str]:
-    """Return the names of the results of a program of facts that do not all hold on CPU."""
+    """Return the names of the results that are not all true on CPU, for a program that returns facts."""
     return [name for name, facts in program("cpu").items() if not (isinstance(facts, torch.Tensor) and facts.all())]
 
 

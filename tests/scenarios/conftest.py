@@ -1,4 +1,4 @@
-"""The reference NPU, for tests that plant a fault in it."""
+"""The reference NPU, for tests that enable a planted fault in it."""
 
 from __future__ import annotations
 

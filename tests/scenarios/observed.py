@@ -14,8 +14,8 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId
 
-# Modules of programs that look at times, or in which threads, processes or late work have to meet: a busy machine may
-# run one of them too late.
+# Modules of programs that measure times, or need threads, processes or late work to run at the same time. A busy
+# machine may run one of these too late.
 MEET = {
     "at_once", "devices", "drawn_collectives", "first_uses", "groups", "long_draws", "module_streams", "profiling",
     "streams", "threads", "waits", "walks",
@@ -35,7 +35,7 @@ def observe(plan: Plan, name: str, timeout: float = 150) -> Observation:
 
 
 def first_failing(plan: Plan, name: str, timeout: float = 150, *, late: bool = False) -> Observation:
-    """Return the first of a few observations that fails; of one, where nothing is ``late``, meets or takes its time."""
+    """Return the first failing observation, or the last: up to 5 if work is ``late`` or the module is in ``MEET``."""
     found = observe(plan, name, timeout)
     for _ in range(4 if late or name.partition(":")[0] in MEET else 0):
         if found.status.is_failure:

@@ -244,8 +244,8 @@ FOUND_WHEN_RECORDED = {
     "partial_run_passes_barriers": "devices:streams_and_events",
     "written_argument_counts_as_read": "streams:copies_that_arrive",
 }
-# As above, where the program dies or waits until it is ended, which takes minutes to tell. No test runs these; the
-# kill-rate does, but for the second one, whose program is slow and finds it where work is late.
+# fault: a scenario that finds it, but dies or waits until it is killed, which takes minutes. No test runs these. The
+# kill-rate runs all except the second fault, whose program is slow and finds it where work is late.
 FOUND_AFTER_MINUTES = {
     "freed_after_current_stream": "streams:memory_in_use",
     "fork_not_noticed": "devices:forked_process",

@@ -1,4 +1,4 @@
-"""The programs that go on after an error."""
+"""Programs that continue after an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that are called at the same time: workspaces and plans that calls share are found."""
+"""Ops that are called at the same time: workspaces and plans shared by calls are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.scenarios import at_once
 from conformance.scenarios.kinds_of_ops import CALLS, alone, are_alike, operands
 from conformance.scenarios.model import Broken, NotOffered, Results
 
-# The switch interval stays changed, and a thread may wait for ever.
+# The switch interval stays changed, and a thread may wait forever.
 pytestmark = pytest.mark.forked
 
 Kept = TypeVar("Kept")
@@ -24,7 +24,10 @@ CUMSUM, NEG, MAIN = torch.Tensor.cumsum, torch.neg, threading.get_ident()
 
 
 def results_alone(folder: Path) -> str:
-    """Return a file with the results of all calls alone. Called in the test's own process, since one is a gradient."""
+    """Return the path of a file with the results of all calls, each called alone.
+
+    The test's own process makes the calls, since one of them computes a gradient.
+    """
     wanted, lacking = at_once.results_alone("cpu")
     assert not lacking
     torch.save(wanted, folder / "wanted")
@@ -44,13 +47,16 @@ def test_calls_of_threads_that_share_nothing_are_right(kind: str, tmp_path: Path
 
 
 class _Shared(Generic[Kept]):
-    """What calls of all threads keep in one place. The first call waits until another thread has used the place."""
+    """A place that the calls of all threads share. The first call waits until another thread has used the place."""
 
     def __init__(self) -> None:
         self._kept, self._changed = list[Kept](), threading.Condition()
 
     def replaced(self, mine: Kept) -> Kept:
-        """Return what the first call finds in place of its own; its own again if all others keep the same."""
+        """Store ``mine``. Return it, or in the first call, the value with which another call replaced it.
+
+        If all other calls store the same object, the first call gets its own too.
+        """
         with self._changed:
             self._kept.append(mine)
             self._changed.notify_all()
@@ -130,7 +136,7 @@ def test_steps_may_take_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
             begin()
             clock[0] += 0.4 * at_once.PATIENCE  # in each of two threads
         begin()
-        time.sleep(0.5)  # when more time than that for a step has passed since the beginning
+        time.sleep(0.5)  # more time than the limit of one step has passed since the beginning
         ended.append(i)
 
     at_once.run_threads(2, work)
@@ -167,7 +173,7 @@ def test_a_workspace_of_two_streams_is_found(monkeypatch: pytest.MonkeyPatch) ->
     def cumsum(x: torch.Tensor, dim: int) -> torch.Tensor:
         return torch.cumsum(
             x, dim, out=workspace.resize_(x.shape)
-        )  # as on a stream that has not come to the copy out of it
+        )  # like a stream that has not yet run the copy out of it
 
     monkeypatch.setattr(torch.Tensor, "cumsum", cumsum)
     assert broken(at_once.calls_on("cpu")) == {"cumsum", "cumsum_of_vector"}

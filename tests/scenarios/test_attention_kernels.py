@@ -1,4 +1,4 @@
-"""Attention with the kernels that are allowed: one that differs is found, and one that is not there is no failure."""
+"""Attention with the kernels that a program allows: a wrong kernel is found, and a missing kernel is no failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.scenarios.model import NotOffered, Results
 
 pytestmark = pytest.mark.forked  # they run `backward`
 
-# CPU under another name, which gets the kernels that a program allows.
+# CPU under another name. Its calls get the set of kernels that a program allows.
 OTHER = "cpu:0"
 REAL = torch.nn.functional.scaled_dot_product_attention
 

@@ -1,4 +1,4 @@
-"""Blocks of no device or stream that make one current are found."""
+"""``with`` blocks of no device or no stream: a block that makes a device or a stream current is found."""
 
 from __future__ import annotations
 

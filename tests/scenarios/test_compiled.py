@@ -1,4 +1,4 @@
-"""Compiled programs: the tier with all contexts alone has them, and a finding names the mode and the output."""
+"""Compiled programs: only the tier with all contexts has them, and a finding names the mode and the output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_fault_of_compiled_calls_is_found(
 ) -> None:
     plan = planned("refnpu", "wide")
     for awake, status in ((None, Status.PASS), (fault, Status.FAIL)):
-        # What was compiled before would hide the fault.
+        # Code compiled without the fault would hide it.
         monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / status))
         refnpu.set_fault(awake)
         assert observe(plan, name, timeout=300).status is status
@@ -88,7 +88,7 @@ def eager_outputs() -> dict[str, torch.Tensor | NotOffered]:
     return {"result 0": torch.ones(2), "result 1": torch.ones(2)}
 
 
-@pytest.mark.forked  # where Inductor was not imported before
+@pytest.mark.forked  # Inductor must not be imported yet
 def test_a_warning_of_torchs_own_modules_is_not_what_inductor_lacks() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

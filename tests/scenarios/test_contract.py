@@ -48,7 +48,7 @@ def always(value: object) -> Callable[..., object]:
     return lambda *args, **kwargs: value
 
 
-# What is broken of torch.npu, and the program that finds it.
+# program: the function of torch.npu that is broken, and its broken form
 BROKEN: dict[str, tuple[str, Any]] = {
     "devices:counts_and_current_device": ("current_device", always(7)),
     "devices:statistics_add_up": ("reset_peak_memory_stats", always(None)),
@@ -145,7 +145,7 @@ def test_a_checkpoint_for_which_the_device_lacks_a_function_is_unsupported(monke
 @pytest.mark.usefixtures("refnpu")
 def test_an_exception_that_is_no_error_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -> None:
     class CheckpointException(BaseException):
-        """As torch.distributed.checkpoint has one."""
+        """A stand-in for the exception of torch.distributed.checkpoint, which is no subclass of Exception either."""
 
     def run(device: str) -> Any:
         if device != "cpu":

@@ -1,4 +1,4 @@
-"""The statistics of a device's memory: numbers of 32 bits are found, and a small device offers nothing to count."""
+"""The statistics of a device's memory: 32-bit counters are found, and a small device offers nothing to count."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from conformance.scenarios import counted_memory
 from conformance.scenarios.counted_memory import GIB, CountedMemory
 from conformance.scenarios.model import NotOffered
 
-KEPT = 1 << 32  # what numbers of 32 bits lose
+KEPT = 1 << 32  # bytes that a 32-bit counter loses
 
 
 class Module:
-    """Counts the bytes of tensors that it makes without memory, in place of ``torch.empty``."""
+    """A device module that counts the bytes of tensors without allocating them; its ``empty`` replaces torch's."""
 
     def __init__(self, modulus: int = 1 << 64, free: int = 16 * GIB) -> None:
         self.bytes, self.modulus, self.free = 1000, modulus, free
 
     def empty(self, size: int, **_: Any) -> torch.Tensor:
-        """Make a tensor that is counted."""
+        """Return a small tensor, and count ``size`` bytes. Raises OutOfMemoryError if they are not free."""
         if size + self.bytes > self.free:
             raise torch.OutOfMemoryError("no memory")
         self.bytes += size
         return torch.ones(1)
 
     def memory_allocated(self) -> int:
-        """Return the number of bytes, or what is left of it."""
+        """Return the number of bytes modulo ``modulus``."""
         return self.bytes % self.modulus
 
     max_memory_allocated = memory_allocated
 
     def mem_get_info(self) -> tuple[int, int]:
-        """Return what the module says is free."""
+        """Return 16 GiB of free and of total memory."""
         return 16 * GIB, 16 * GIB
 
 

@@ -1,4 +1,4 @@
-"""Devices by each of their names: functions that mean another device are found."""
+"""Devices under each of their names: functions that use another device are found."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import torch
 from conformance.scenarios import devices
 
 
-@pytest.mark.forked  # a process in which the device was not used
+@pytest.mark.forked  # the process must not have used the device
 @pytest.mark.parametrize("right", [True, False])
 def test_an_answer_that_is_right_only_behind_the_first_use_is_found(
     right: bool, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.forked  # they run `backward`
 
 different = partial(altered.different, within=1e-5)
 
-OF_GAMMA = {"chi2", "fisher_snedecor", "gamma", "negative_binomial", "student_t"}  # drawn by means of gamma's draws
+OF_GAMMA = {"chi2", "fisher_snedecor", "gamma", "negative_binomial", "student_t"}  # drawn from draws of gamma
 
 
 @pytest.mark.parametrize("program", [distributions.densities, distributions.draws_of_distributions])
@@ -41,9 +41,9 @@ def test_a_wrong_function_under_a_density_is_found(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda drawn: drawn * 1.1,  # another mean
-        lambda drawn: -drawn,  # out of the support
-        lambda drawn: torch.full_like(drawn, 0.5),  # no draws at all
+        lambda drawn: drawn * 1.1,  # wrong mean
+        lambda drawn: -drawn,  # outside the support
+        lambda drawn: torch.full_like(drawn, 0.5),  # a constant
     ],
 )
 def test_wrong_draws_are_found_in_all_that_is_made_of_them(

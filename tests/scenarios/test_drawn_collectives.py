@@ -1,4 +1,4 @@
-"""The results of drawn collective calls: what a call reads has to stay as it was."""
+"""The results of drawn collective calls: a call must not change the tensors that it reads."""
 
 from __future__ import annotations
 

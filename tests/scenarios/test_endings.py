@@ -1,4 +1,4 @@
-"""Processes that end: one that dies, says nothing or does not end is found."""
+"""Processes that end: a process that dies, prints nothing or does not end is found."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from conformance.scenarios.model import NotOffered
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The module that a new process imports to know the device, which is CPU here."""
-    monkeypatch.setattr(endings, "SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
+    """Return the file of the module that a new process imports to know the device, which is CPU here."""
+    monkeypatch.setattr(endings, "SECONDS", 600.0)  # the limit of a cell is too short for a busy machine
     monkeypatch.setattr(endings, "loaded_by", lambda _: "of_a_device")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     file = tmp_path / "of_a_device.py"

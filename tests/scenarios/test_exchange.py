@@ -1,4 +1,4 @@
-"""Tensors through DLPack: what comes back as a copy, dense or elsewhere differs from what CPU gives."""
+"""Tensors through DLPack: a tensor that comes back copied, made dense or on another device differs from CPU's."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_device_without_capsules_offers_none(monkeypatch: pytest.MonkeyPatch) 
 
 
 def of_methods(change: Any) -> set[str]:
-    """Return the names of the results that a change of a tensor's methods changes."""
+    """Return the names of the results that differ after a change of a tensor's methods."""
     right = tensors_of_other_libraries("cpu")
     change()
     found = tensors_of_other_libraries("cpu")

@@ -1,4 +1,4 @@
-"""Threads that use a device first, all at once: an initialization without a lock is found."""
+"""Threads that all make the first use of a device at once: an initialization without a lock is found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from conformance.scenarios import at_once, first_uses
 from conformance.scenarios.model import NotOffered, Results
 
-# The number of the switch interval stays changed, and a thread may wait for ever.
+# The switch interval stays changed, and a thread may wait forever.
 pytestmark = pytest.mark.forked
 
 

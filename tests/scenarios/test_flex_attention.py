@@ -52,15 +52,13 @@ def test_another_error_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_code_that_does_not_compile_is_a_failure_that_names_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_ = torch.compile  # which the call itself uses as well
+    compile_ = torch.compile  # the call itself uses it too
 
     def broken(call: Any, **options: Any) -> Any:
         return refusing("no such intrinsic") if call is torchs.flex_attention else compile_(call, **options)
 
     monkeypatch.setattr(torch, "compile", broken)
     monkeypatch.setattr(compiling, "inductor_lacks", lambda: "")
-    monkeypatch.setattr(
-        compiling, "inductor_knows", lambda _: True
-    )  # torch keeps a list that it made before the device
+    monkeypatch.setattr(compiling, "inductor_knows", lambda _: True)  # torch's cached list lacks the device
     with pytest.raises(RuntimeError, match=r"flex_attention compiled for cpu: ValueError: no such intrinsic \(.+\)"):
         flex_attention._compiled(flex_attention._causal, "cpu")  # noqa: SLF001

@@ -12,7 +12,7 @@ from conformance.scenarios.model import NotOffered
 
 
 class Refusing:
-    """An op of torch that raises at its call of a number, the reference's call being the first."""
+    """An op of torch that raises in its call number ``at``. The first call is the reference's."""
 
     def __init__(self, op: Any, at: int) -> None:
         self._op = op

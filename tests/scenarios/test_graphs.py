@@ -1,4 +1,4 @@
-"""What autograd does besides gradients: a device on which a part of it is wrong differs from CPU."""
+"""Features of autograd besides gradients: a device on which a feature is wrong differs from CPU."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_reads_that_count_as_writes_are_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 class Keeping(torch.autograd.Function):
-    """Keeps its argument itself, so that it is there for ever."""
+    """An exponential that keeps its argument itself, without ``save_for_backward``, and never frees it."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Process groups of two processes: what a device or a machine lacks is not offered, and no failure."""
+"""Process groups of two processes: a feature that the device or the machine lacks is not offered, and no failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.scenarios.model import NotOffered, Results
 from conformance.vocabulary import Status
 from tests.scenarios.observed import observe, planned
 
-# A process that has started the server of new processes, or has used the device, cannot fork others that do.
+# If a process has started the server of new processes or has used the device, its forked children cannot do so.
 pytestmark = pytest.mark.forked
 
 

@@ -1,4 +1,4 @@
-"""Modules of devices that need a device, or say that there is one, where there is none."""
+"""Device modules that need a device, or report a device, where there is none."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def facts_of_cpu() -> dict[str, str]:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A tensor that was saved on the first GPU, and a folder from which new processes import modules."""
-    monkeypatch.setattr(importing, "SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
+    """Return the file of a tensor saved on the first GPU. New processes import modules from its folder."""
+    monkeypatch.setattr(importing, "SECONDS", 600.0)  # the limit of a cell is too short for a busy machine
     wanted, facts = facts_of_cpu(), importing.facts_of
 
     def facts_of(module: str, asked: dict[str, str], variables: Mapping[str, str] | None = None) -> dict[str, str]:

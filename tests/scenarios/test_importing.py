@@ -1,4 +1,4 @@
-"""Modules of devices whose import changes what a program on CPU does."""
+"""Device modules whose import changes the behaviour of a program on CPU."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def facts_without_the_module() -> dict[str, str]:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The module that a new process imports to know the device."""
-    monkeypatch.setattr(importing, "SECONDS", 600.0)  # a cell has a limit, a test may run on a busy machine
+    """Return the path of the module that a new process imports to know the device."""
+    monkeypatch.setattr(importing, "SECONDS", 600.0)  # the limit of a cell is too short for a busy machine
     wanted, facts = facts_without_the_module(), importing.facts_of
     monkeypatch.setattr(importing, "facts_of", lambda name: wanted if name == "torch" else facts(name))
     monkeypatch.setattr(importing, "loaded_by", lambda _: "of_a_device")

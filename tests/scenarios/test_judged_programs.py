@@ -1,4 +1,4 @@
-"""How a scenario is judged: where it runs besides, what differs, and what a device does not offer."""
+"""The judgement of a scenario: its additional runs, its differences, and features that a device does not offer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_is_offered_once_is_offered_again_in_another_thread() -> None:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Observation]:
-    """Return a function that runs a scenario whose device side is the given function; CPU's gives three ones."""
+    """Return a function that observes a scenario. Its argument gives the device's results; CPU's are three ones."""
 
     def observed(wrong: Callable[[], Any]) -> Observation:
         def run(device: str) -> Results:
@@ -149,7 +149,7 @@ def test_a_scenario_does_not_wait_for_threads_that_its_parent_had() -> None:
     plan = planned("torch:cpu")
     torch.set_num_threads(4)
     try:
-        torch.rand(1000, 1000).softmax(-1)  # large enough for all of them
+        torch.rand(1000, 1000).softmax(-1)  # large enough to start all threads
         assert observe(plan, "masks:attention_mask").status is Status.PASS
     finally:
         torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""Data on its way to a device: copies that take other elements of pinned memory are found."""
+"""Transfers of data to a device: copies that read wrong elements of pinned memory are found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.scenarios import loading
 
 
 def different() -> set[str]:
-    """Return the results that differ from those before, by name without the dtype."""
+    """Return the names, without the dtype, of the float32 results that differ from the expected values."""
     found = loading.views_of_pinned_memory("cpu")
     numbers = (torch.arange(100 * 101) % 251).view(100, 101).float()
     wrong = set()
@@ -44,7 +44,7 @@ def test_an_upload_that_ignores_the_offset_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_copies_that_do_not_block_are_read_only_after_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``to`` and ``copy_`` give what a device has not written yet, which ``item`` writes."""
+    """Here, ``to`` and ``copy_`` return tensors that are not written yet, and ``item`` writes them."""
     to, copy, item = torch.Tensor.to, torch.Tensor.copy_, torch.Tensor.item
     late: list[tuple[torch.Tensor, torch.Tensor]] = []
 

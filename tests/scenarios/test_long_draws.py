@@ -1,4 +1,4 @@
-"""Long draws: what repeats or leaves its range is found, whatever its distribution."""
+"""Long draws: repeated values and values out of range are found, for every distribution."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_draws_out_of_their_range_are_found(
     name: str, wrong: Callable[..., torch.Tensor], expected: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(20)
-    assert failing(long_draws.draws_stay_in_their_range) == set()  # what CPU holds is asked once
+    assert failing(long_draws.draws_stay_in_their_range) == set()  # fills the cache of CPU's properties
     monkeypatch.setattr(torch.Tensor, name, wrong)
     assert failing(long_draws.draws_stay_in_their_range) == expected
 

@@ -1,4 +1,4 @@
-"""Memory that is made elsewhere, that counts elsewhere, or that stays is found."""
+"""Memory that is allocated on another device, counted on another device, or not freed is found."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _kept(x: torch.Tensor) -> torch.Tensor:
     [
         (torch.clone, (True, True)),
         (lambda x: x.to(x.device.type, copy=True), (True, False)),  # the current device
-        (lambda x: x, (False, False)),  # nothing is made
-        (lambda x: (x.clone(), x.cpu().to("npu:2"))[0], (True, True)),  # what is gone at once counts nowhere
+        (lambda x: x, (False, False)),  # allocates nothing
+        (lambda x: (x.clone(), x.cpu().to("npu:2"))[0], (True, True)),  # temporary memory does not count
         (_kept, (False, False)),
     ],
 )

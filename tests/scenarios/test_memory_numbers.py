@@ -1,4 +1,4 @@
-"""The numbers of memory, of a module that keeps sums since their last reset, and of modules that do it wrong."""
+"""The memory statistics of a module that keeps sums since their last reset, and of modules with wrong sums."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ COUNTED = "allocation"
 
 
 class Module:
-    """Counts the tensors of CPU that it makes in place of ``torch.empty``. ``resets``: whether sums begin again."""
+    """A device module that counts the CPU tensors of its ``empty``, which replaces torch's.
+
+    ``resets``: whether a reset takes effect on the sums. ``gives_back``: whether ``empty_cache`` frees memory.
+    """
 
     __name__ = "module"
 
@@ -24,7 +27,7 @@ class Module:
         self._empty = torch.empty
 
     def empty(self, size: int, **_: Any) -> torch.Tensor:
-        """Make a tensor that is counted until it is gone."""
+        """Return a tensor that is counted until it is freed."""
         tensor = self._empty(1)
         self.live += 1
         self.peak = max(self.peak, self.live)
@@ -40,18 +43,18 @@ class Module:
         return tensor
 
     def synchronize(self, _: int) -> None:
-        """Do nothing: there is no work."""
+        """Do nothing, since no work is queued."""
 
     def empty_cache(self) -> None:
-        """Give back all memory, if this one does."""
+        """Free all reserved memory if ``gives_back``."""
         self.reserved = 0 if self.gives_back else self.reserved
 
     def reset_accumulated_memory_stats(self, _: int) -> None:
-        """Let the sums begin again, if this one does."""
+        """Reset the sums if ``resets``."""
         self.cleared = self.live + self.freed if self.resets else 0
 
     def memory_stats(self, _: int) -> dict[str, int]:
-        """Return the numbers."""
+        """Return the statistics."""
         sums = (0, 0) if self.cleared else (self.live + self.freed, self.freed)
         return {
             "allocation.all.current": self.live, "allocation.all.allocated": sums[0], "allocation.all.freed": sums[1],
@@ -105,6 +108,6 @@ def test_a_reset_of_peaks_that_reaches_other_devices_is_found(monkeypatch: pytes
 
 @pytest.mark.parametrize("right", [True, False])
 def test_a_reset_of_sums_that_reaches_other_devices_is_found(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
-    module = Module(resets=not right)  # CPU is its own other device
+    module = Module(resets=not right)  # CPU is also the other device here
     monkeypatch.setattr(torch, "empty", module.empty)
     assert memory_numbers._adds_up(COUNTED, Numbers("cpu", module)) is right  # noqa: SLF001

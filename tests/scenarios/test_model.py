@@ -1,4 +1,4 @@
-"""What a scenario leaves out because the device does not offer it, and what it does not leave out."""
+"""Results that a scenario leaves out because the device does not offer them, and results that it keeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TO = torch.Tensor.to
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, refused: Any) -> None:
-    """Have ``to("cpu")`` raise what a backend raises for tensors that are ``refused``."""
+    """Make ``to("cpu")`` raise a backend's error for the tensors for which ``refused`` is true."""
 
     def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if args == ("cpu",) and refused(self):
@@ -57,7 +57,7 @@ def test_a_call_whose_result_has_a_dtype_that_the_device_lacks_is_left_out(monke
 
         return call
 
-    monkeypatch.setattr(defaults, "CALLS", {"made": lacking("meta", torch.float16)})  # nothing comes back from there
+    monkeypatch.setattr(defaults, "CALLS", {"made": lacking("meta", torch.float16)})  # meta has no values to copy back
     assert isinstance(defaults.default_dtype("meta")["made_0"], NotOffered)
     monkeypatch.setattr(defaults, "CALLS", {"made": lacking("cpu:0", torch.float16)})
     with pytest.raises(RuntimeError, match=r"Type not supported"):

@@ -1,4 +1,4 @@
-"""Models over two devices: gradients that are lost on their way, or seen on one device alone, are found."""
+"""Models over two devices: gradients that are lost between devices, or seen on one device only, are found."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BOTH = ("idle", "busy")
 
 
 def moved_without_gradient(to: Callable[..., torch.Tensor], tensor: torch.Tensor, *where: Any) -> torch.Tensor:
-    """Move a tensor with one dimension as if the gradient did not come back."""
+    """Move a tensor, but detach a tensor with one dimension, so that its gradient is lost."""
     return to(tensor.detach() if tensor.dim() == 1 else tensor, *where)
 
 
 def clipped_by_the_first(clip: Callable[..., torch.Tensor], parameters: Any, *how: Any, **more: Any) -> torch.Tensor:
-    """Clip gradients by the norm of the first device's."""
+    """Clip only the gradients of the first two parameters, which are on the first device."""
     return clip(list(parameters)[:2], *how, **more)
 
 
@@ -41,7 +41,7 @@ def test_a_step_that_looks_at_one_device_alone_is_found(
 ) -> None:
     broken = partial(change, getattr(owner, name))
 
-    def altered(*given: Any, **more: Any) -> Any:  # a function, which binds as a method
+    def altered(*given: Any, **more: Any) -> Any:  # unlike a partial, a function binds as a method
         return broken(*given, **more)
 
     names = different(model_parallel.model_over_two_devices, lambda: monkeypatch.setattr(owner, name, altered))

@@ -1,4 +1,4 @@
-"""Streams and events of a device's module that forget what they are given are found."""
+"""Streams and events of a device module: a class that ignores its arguments is found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wrong() -> set[str]:
 
 
 class Event(torch.Event):
-    """An event of another class than torch's, which torch's streams and events do not take."""
+    """An event of a class that torch's streams and events do not accept."""
 
     recorded = 0.0  # seconds
 

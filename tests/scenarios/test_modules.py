@@ -1,4 +1,4 @@
-"""What users do with modules: a move, a state, an initialization or an average that is wrong is found."""
+"""Uses of ``torch.nn`` modules: a wrong move, state, initialization or average is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that a scenario starts: what one of them returns or raises, and that none outlives a dead one."""
+"""Processes that a scenario starts: their results and errors, and the end of all of them when one dies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from conformance.scenarios.model import NotOffered, Results
 from conformance.scenarios.new_processes import ProcessDied, results_of
 
-# A process that has started the server of new processes cannot fork others that start some.
+# If a process has started the server of new processes, its forked children cannot start new processes.
 pytestmark = pytest.mark.forked
 
 

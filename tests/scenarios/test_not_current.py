@@ -1,4 +1,4 @@
-"""What the name of a kind of device means, on devices that are made up."""
+"""The device that a device type without an index names, on invented devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers with further settings: a setting that is ignored and a state that is lost are found."""
+"""Optimizers with further settings: an ignored setting and a lost state are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limit of a new process: one that hangs exceeds it, one that waits for a processor does not."""
+"""The time limit of a new process: a hang exceeds it, and waiting for a processor does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile says: times in another unit are found, and times that vary are not."""
+"""The times of a profile: times in another unit are found, and times that only vary pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from conformance.scenarios.profiling import have_one_unit
 
-WORK = [2759.0, 3277.0, 8100.0]  # microseconds of one op on a machine that does other things, too
+WORK = [2759.0, 3277.0, 8100.0]  # microseconds of one op on a busy machine
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])

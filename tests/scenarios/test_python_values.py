@@ -1,4 +1,4 @@
-"""Between Python and a device: what a program says of a device on which a part of it is wrong."""
+"""Conversions between Python and a device: a device with a wrong conversion is found."""
 
 from __future__ import annotations
 

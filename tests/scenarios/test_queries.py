@@ -1,4 +1,4 @@
-"""Functions that mean the first device where the current one is meant are found."""
+"""Functions that use the first device in place of the current device are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios as cells: which of them a selection has."""
+"""Scenarios as cells: the scenarios of a selection."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_the_likeliest_tokens_of_the_decoder_lie_far_apart() -> None:
 
 
 def _signed(value: Any) -> Any:
-    """Return a whole number as one whose 64 bits were read with a sign."""
+    """Return an integer with its 64 bits read as signed; any other value unchanged."""
     return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else value
 
 
@@ -129,7 +129,7 @@ def _signed(value: Any) -> Any:
 def test_the_handles_of_tensors_are_seen_to_fail(
     monkeypatch: pytest.MonkeyPatch, broken: dict[str, Any], name: str
 ) -> None:
-    """Neither class of fault in refnpu breaks them, so the broken device is made here."""
+    """No fault of refnpu breaks the handles, so this test makes the broken device."""
     scenario = SCENARIOS[name]
 
     def run(device: str) -> Results:

@@ -1,4 +1,4 @@
-"""TorchScript: modules that compute something else once they were saved, and parts that stay elsewhere, are found."""
+"""TorchScript: saved modules that compute something else, and parts that stay on another device, are found."""
 
 from __future__ import annotations
 

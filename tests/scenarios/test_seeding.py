@@ -1,4 +1,4 @@
-"""The seeds of a device's module: functions that reach other devices than they should are found."""
+"""The seeds of a device's module: functions that seed the wrong devices are found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Broken = Callable[[Any], Callable[..., None]]
 
 
 def _first_alone(module: Any) -> Callable[..., None]:
-    return module.default_generators[0].manual_seed  # type: ignore[no-any-return]  # as below
+    return module.default_generators[0].manual_seed  # type: ignore[no-any-return]  # of a module found at run time
 
 
 def _new_seed_of_first(module: Any) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Sequences of several lengths: what loses their order, their ends or their states is found."""
+"""Sequences of several lengths: a lost order, end or state is found."""
 
 from __future__ import annotations
 

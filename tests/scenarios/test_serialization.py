@@ -1,4 +1,4 @@
-"""Files of a device: those that only a process with the device can load are found."""
+"""Files that a device saves: files that only a process with the device can load are found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.scenarios.serialization import (
 
 pytestmark = pytest.mark.forked  # it runs `backward`
 
-# CPU under another name, whose files a new process loads.
+# CPU under another name. A new process loads its files.
 OTHER = "cpu:0"
 
 
@@ -28,7 +28,7 @@ def rebuilt(values: list[float]) -> torch.Tensor:
 
 @pytest.fixture
 def of_a_device(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a module that this process alone knows, with the function ``rebuilt``."""
+    """Return the name of a module with the function ``rebuilt``, which only this process can import."""
     module = ModuleType("of_a_device")
     monkeypatch.setattr(rebuilt, "__module__", module.__name__)
     monkeypatch.setattr(module, "rebuilt", rebuilt, raising=False)

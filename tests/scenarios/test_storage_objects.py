@@ -1,4 +1,4 @@
-"""Storages as objects: those that are made, copied or written wrongly are found."""
+"""Storages as objects: wrong construction, copies and writes are found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_fill_of_the_first_half_alone_is_found(monkeypatch: pytest.MonkeyPatch
     fill = Storage.fill_
 
     def half(storage: Storage, value: int) -> Storage:
-        fill(storage[: len(storage) // 2], value)  # a part shares the memory
+        fill(storage[: len(storage) // 2], value)  # a slice shares the memory
         return storage
 
     assert {"filled", "new", "clone.apart"} > found(monkeypatch, Storage, "fill_", half) >= {"filled"}

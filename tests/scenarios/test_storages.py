@@ -1,4 +1,4 @@
-"""Storages that change their size: an op whose result cannot grow is found."""
+"""Storages that change their size: a result that cannot grow is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of streams: each fails on a device that is late and forgets what a stream still does."""
+"""Programs of streams: each fails on a late device that ignores the pending work of a stream."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lazy() -> Iterator[Any]:
 @pytest.mark.parametrize("fault", FOUND_WHEN_LATE)
 def test_what_a_late_device_forgets_is_found(fault: str, late: Any) -> None:
     late.set_fault(fault)
-    # Memory that is written after it was freed may make the process hang, which is a finding too.
+    # A write to freed memory may make the process hang, which is a finding too.
     found = first_failing(planned("refnpu", "wide"), FOUND_WHEN_LATE[fault], timeout=60, late=True)
     assert found.status.is_failure, said(found)
 

@@ -1,4 +1,4 @@
-"""Subclasses and modes: ops that pass them by, and results that lose their class, are found."""
+"""Subclasses and modes: ops that bypass them, and results that lose their class, are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs about training: what a device need not offer."""
+"""The programs about training: features that a device need not offer."""
 
 from __future__ import annotations
 

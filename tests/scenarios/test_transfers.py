@@ -1,4 +1,4 @@
-"""Copies to targets in which several indices reach one element, and copies with a conjugate bit that is broken."""
+"""Copies to targets in which several indices share an element, and copies with a broken conjugate bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms of functions: wrong gradients, lost members of batches and draws that are alike are found."""
+"""Transforms of functions: wrong gradients, lost members of batches and equal draws are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scenarios import altered
 
 pytestmark = [
     pytest.mark.forked,  # they run `backward`
-    pytest.mark.filterwarnings("ignore:.*torch.jit.script"),  # by which torch loads rules of forward derivatives
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script"),  # torch loads forward derivative rules by it
 ]
 
 different = partial(altered.different, within=1e-5)

@@ -11,7 +11,7 @@ from conformance.scenarios import user_kernels
 from conformance.scenarios.model import NotOffered
 from tests.scenarios.altered import different
 
-# Ops are defined in the process, and a gradient starts threads.
+# The tests define ops in the process, and gradients start threads.
 pytestmark = pytest.mark.forked
 
 

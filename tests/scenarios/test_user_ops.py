@@ -13,7 +13,7 @@ from tests.scenarios.altered import different
 
 
 class Ops:
-    """The ops, of which one goes through a wrong fallback."""
+    """The user's ops, of which those in ``wrong`` are replaced."""
 
     def __init__(self, **wrong: Callable[..., Any]) -> None:
         self._right = getattr(torch.ops, user_ops.NAMESPACE)

@@ -1,4 +1,4 @@
-"""Waits for a device: one that keeps Python's lock is found."""
+"""Waits for a device: a wait that keeps Python's global interpreter lock is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.scenarios import waits
 
 
 def keeps_the_lock(seconds: float) -> None:
-    ctypes.PyDLL(None).usleep(int(seconds * 1e6))  # functions of a PyDLL keep the lock
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))  # PyDLL does not release the lock
 
 
 @pytest.mark.parametrize(("wait", "expected"), [(time.sleep, True), (keeps_the_lock, False)])

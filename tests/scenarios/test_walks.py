@@ -1,4 +1,4 @@
-"""Walks: scripts without races, what they find on a device that is wrong, and that they find nothing on a right one."""
+"""Walks: scripts without races, their findings on a wrong device, and no findings on a right device."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def step(number: int = 0, luck: int = 0) -> Step:
 
 @pytest.fixture(autouse=True)
 def _time_to_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a busy machine reduce walks as far as an idle one."""
+    """Give a busy machine the time to reduce walks as far as an idle machine does."""
     monkeypatch.setattr(walks, "PATIENCE", 60.0)
 
 
@@ -70,7 +70,7 @@ def test_20_walks_of_other_seeds_find_no_object_that_tells_something_else_on_a_r
         assert not broken(walks.walked("npu:0", OBJECTS, OTHER_SEEDS[:20]))
 
 
-# Faults that take several steps, the program that finds them, and what its marked line asks.
+# Faults that take several steps to show, the program that finds them, and the call in its marked line.
 @pytest.mark.forked
 @pytest.mark.parametrize(("fault", "program", "asked"), [
     ("stream_block_ends_on_default", walks.devices_and_streams, "current_stream"),
@@ -112,7 +112,7 @@ def test_a_step_that_the_device_does_not_offer_is_left_out(testing: Any, monkeyp
     results = walks.walked("npu:0", ("devices", "streams"), range(20))
     assert not broken(results)
     assert isinstance(results["default_stream"], NotOffered)
-    assert "set_stream" not in results  # the other form of it works
+    assert "set_stream" not in results  # its other form works
 
 
 @pytest.mark.forked
@@ -179,7 +179,7 @@ def test_a_walk_in_which_the_process_ends_is_known_up_to_that_line(
 def test_a_walk_that_leaves_work_without_an_end_is_known(
     testing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks.Walker, "_restore", Hangs(tmp_path, monkeypatch).hang)  # it waits for all devices
+    monkeypatch.setattr(walks.Walker, "_restore", Hangs(tmp_path, monkeypatch).hang)  # _restore waits for all devices
     (failure,) = observe(planned("refnpu"), "walks:devices_and_streams").failures
     assert failure.death
     assert "torch.accelerator.set_device_index(0)" in failure.death.lines
@@ -196,7 +196,7 @@ def test_a_new_process_that_dies_in_a_walk_is_a_failure_with_few_lines(
 
 
 def dying_in_a_stream_block(lines: list[str]) -> Results:
-    """Die in a walk that has a block with a stream. A new process calls this."""
+    """Die if the walk has a ``with`` block of a stream. A new process calls this function."""
     if any("torch.npu.stream(" in line for line in lines):
         dying()
     return {"anew": torch.tensor(True)}
@@ -339,7 +339,7 @@ def test_memory_that_another_stream_uses_is_not_freed_before() -> None:
         state.forget(step(3, luck), tensor)
         *said, last = state.blocks[0].lines[before:]
         assert last == "del t1"
-        assert said  # record_stream, or a wait
+        assert said  # a record_stream or a wait comes first
 
 
 @pytest.mark.parametrize("lacks", [(), (RECORD_STREAM,)])
