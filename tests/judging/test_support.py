@@ -39,14 +39,14 @@ def test_few_calls_leave_it_open_and_more_tell() -> None:
     assert support.compare(*few, "") is None
     assert support.may_differ(*few)
     many = drawn(ZEROS, 96, 1), drawn(LIFTED, 96, 2)
-    assert not support.may_differ(*many)  # a difference that is found is not open
+    assert not support.may_differ(*many)  # the difference is certain
 
 
 @pytest.mark.parametrize("weights", [ZEROS, [[1e-3, 1, 1, 1]], [[1.0] * 200], [[5.0, 1, 0.1, 0.01, 0]]])
 def test_honest_draws_pass_under_many_seeds(weights: list[list[float]]) -> None:
     pairs = [(drawn(weights, 40, 2 * seed), drawn(weights, 40, 2 * seed + 1)) for seed in range(100)]
     assert not any(support.compare(*pair, "") for pair in pairs)
-    assert sum(support.may_differ(*pair) for pair in pairs) < 20  # about one in ten is open
+    assert sum(support.may_differ(*pair) for pair in pairs) < 20  # about one in ten needs more calls
 
 
 def test_fractions_are_no_numbers_to_know() -> None:
