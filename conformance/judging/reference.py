@@ -89,7 +89,7 @@ class Reference:
         twice = _writes_twice(case)
         try:
             if twice:
-                self._try_in_peace(case)
+                self._try_expanded(case)
             expected = (None if twice else self._with_room(case)) or self.again(case)
         except (LookupError, RuntimeError) as e:
             raise NotJudged(f"the arguments cannot be made on CPU: {error_line(e)}") from e
@@ -103,7 +103,7 @@ class Reference:
             raise NotJudged(UNSOUND, tainted=True)
         return expected
 
-    def _try_in_peace(self, case: Case) -> None:
+    def _try_expanded(self, case: Case) -> None:
         """Make a trial call with room behind a written expanded argument.
 
         Raises NotJudged if the call returns, or writes into the room.
