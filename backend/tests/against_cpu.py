@@ -1,4 +1,4 @@
-"""Runs a call on CPU and, over the same bytes, on the npu, and compares what either returns, raises and writes."""
+"""A call on CPU and, over the same bytes, on the npu: a comparison of results, errors and written bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ALL = [
 RARE = [torch.uint16, torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    torch.empty(0, dtype=torch.complex32)  # says once that it is experimental
+    torch.empty(0, dtype=torch.complex32)  # warns once that complex32 is experimental
 CLOSE = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 
 def values(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:
-    """Small whole numbers with a few zeros: exact in every dtype."""
+    """Return small whole numbers with a few zeros, which are exact in every dtype."""
     count = torch.Size(shape).numel()
     numbers = (torch.arange(count, dtype=torch.int64) * 7 + seed) % 11
     return numbers.reshape(shape).to(torch.float32).to(dtype)
@@ -37,7 +37,7 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def fresh(argument: Any, device: str, storages: dict[int, torch.Tensor]) -> Any:
-    """The argument over a copy of its storage on `device`; arguments that share one on CPU share one there."""
+    """Return the argument over a copy of its storage on `device`. Arguments that share one on CPU share one there."""
     if isinstance(argument, (list, tuple)):
         return type(argument)(fresh(item, device, storages) for item in argument)
     if not isinstance(argument, torch.Tensor):
@@ -51,7 +51,7 @@ def fresh(argument: Any, device: str, storages: dict[int, torch.Tensor]) -> Any:
 
 
 def outcome(call: Callable[..., Any], device: str, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, list[Any]]:
-    """What the call returns, what it raises, and the bytes of its tensor arguments afterwards."""
+    """Return the result of the call, its exception, and the bytes of its tensor arguments after the call."""
     storages: dict[int, torch.Tensor] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,10 +84,13 @@ def assert_same(got: Any, expected: Any, rtol: float, atol: float) -> None:
 
 
 def check(call: Callable[..., Any], *args: Any, rtol: float = 0.0, atol: float = 0.0, **kwargs: Any) -> None:
-    """Asserts that the call does on the npu what it does on CPU: result, its strides, error type and bytes written."""
+    """Assert that a call has the same result, strides and error type on the npu as on CPU.
+
+    If `rtol` is 0, it must also leave the same bytes in its arguments.
+    """
     expected, cpu_error, cpu_bytes = outcome(call, "cpu", args, kwargs)
     if isinstance(cpu_error, NotImplementedError) or "not implemented for" in str(cpu_error):
-        return  # CPU has no such dtype; the device may have it
+        return  # CPU lacks the dtype; the device may have it
     got, npu_error, npu_bytes = outcome(call, "npu", args, kwargs)
     assert type(npu_error) is type(cpu_error), f"CPU: {cpu_error!r}\nnpu: {npu_error!r}"
     if cpu_error is not None:

@@ -1,4 +1,4 @@
-"""What a build of the backend may lack."""
+"""The parts that a build of the backend may lack."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import driver_program
 import pytest
-import refnpu  # makes the device exist
+import refnpu  # registers the device
 import refnpu.testing
 import torch
 
@@ -20,7 +20,7 @@ AT_START = refnpu.testing.active_fault()
 
 @pytest.fixture(autouse=True)
 def quiet_backend() -> Iterator[None]:
-    """One thread and one seed; whatever fault a test woke is put back to sleep, but for the one of the run's start."""
+    """Use one thread and one seed. After the test, set the fault again that was awake at the start of the run."""
     torch.set_num_threads(1)
     torch.manual_seed(0)  # the device's generators too
     yield
@@ -29,7 +29,7 @@ def quiet_backend() -> Iterator[None]:
 
 @pytest.fixture
 def no_garbage() -> Iterator[None]:
-    """Frees what earlier tests left in reference cycles, and nothing more while a test compares numbers of memory."""
+    """Free the reference cycles of earlier tests, and collect no others while a test compares memory statistics."""
     gc.collect()
     gc.disable()
     yield
@@ -38,7 +38,7 @@ def no_garbage() -> Iterator[None]:
 
 @pytest.fixture
 def no_leak() -> Iterator[None]:
-    """Fails a test that leaves blocks behind on the device."""
+    """Fail a test that leaves blocks on the device."""
     gc.collect()
     before = torch.npu.memory_stats(0)["live_blocks"]
     yield
@@ -48,26 +48,26 @@ def no_leak() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program with the driver's behaviours."""
+    """Return the program with the driver's behaviours."""
     return driver_program.compiled(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture(scope="session")
 def driver_without_faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same program as somebody builds it who copies the backend; debug information would hold names."""
+    """Return the program as users build it who copy the backend: without faults. Debug information would hold names."""
     directory = tmp_path_factory.mktemp("driver_without_faults")
     return driver_program.compiled(directory, "-DREFNPU_FAULTS=0", "-g0")
 
 
 @pytest.fixture(scope="session")
 def race_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same program under ThreadSanitizer."""
+    """Return the program built with ThreadSanitizer."""
     return driver_program.compiled_for_races(tmp_path_factory.mktemp("race_checked"))
 
 
 @pytest.fixture
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a script in a fresh interpreter; keyword arguments are its environment's additions."""
+    """Return a function that runs a script in a new interpreter. Keyword arguments are added to its environment."""
 
     def run(script: str, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

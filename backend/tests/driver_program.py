@@ -1,4 +1,4 @@
-"""The driver's C++ tests as a program of its own: compiled without torch, one behaviour a process."""
+"""The driver's C++ tests as a program of their own: compiled without torch, one behaviour per process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RACES = {"REFNPU_DEVICES": "3", "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:all
 
 
 def compiled(directory: Path, *flags: str) -> Path:
-    """The test program: the driver's sources and the behaviours, compiled with no torch in sight."""
+    """Compile the test program from the driver's sources and the behaviours, without torch. Return its path."""
     program = directory / "driver_test"
     sources = [*SOURCES, *BACKEND.glob("driver/src/**/*.cpp")]
     include = [f"-I{BACKEND}", f"-I{BACKEND / 'driver/include'}"]
@@ -30,7 +30,7 @@ def compiled(directory: Path, *flags: str) -> Path:
 
 
 def compiled_for_races(directory: Path) -> Path:
-    """The same program under ThreadSanitizer; skips the test where the compiler has none."""
+    """Compile the test program with ThreadSanitizer. Skip the test if the compiler lacks it."""
     probe = directory / "probe.cpp"
     probe.write_text("int main() {}\n")
     compiler = os.environ.get("CXX", "g++")
@@ -43,7 +43,7 @@ def compiled_for_races(directory: Path) -> Path:
 
 
 def run(program: Path, behaviour: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In an environment of its own, but for a fault that these tests as a whole are tried with."""
+    """Run a behaviour without the environment's REFNPU variables, except the fault of the whole test run."""
     clean = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith("REFNPU_")}
     return subprocess.run(
         [program, behaviour], env=clean | environment, capture_output=True, text=True, timeout=600, check=False

@@ -1,4 +1,4 @@
-"""Late work that ends when a test says so, however slowly the machine runs the test."""
+"""Late work that ends when the test ends it, even on a slow machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Gate:
-    """A ``with`` block, behind whose end the default stream of the current device goes on. Needs late work."""
+    """A ``with`` block during which the default stream of the current device waits. Needs late work."""
 
     def __init__(self) -> None:
         self._open = threading.Event()
-        self._wait = HOST_FUNCTION(self._until_it_is_open)  # lives as long as the work
+        self._wait = HOST_FUNCTION(self._until_it_is_open)  # must live as long as the work
 
     def _until_it_is_open(self, _: int | None) -> None:
         self._open.wait()

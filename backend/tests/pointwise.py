@@ -1,4 +1,4 @@
-"""What the tests of pointwise ops share: values of every dtype, the layouts, and the comparison of npu with CPU."""
+"""Helpers of the tests of pointwise ops: values of every dtype, the layouts, and the comparison of npu with CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    torch.empty(0, dtype=torch.complex32)  # says once that it is experimental
+    torch.empty(0, dtype=torch.complex32)  # warns once that complex32 is experimental
 
 Op = Callable[..., torch.Tensor]
 
@@ -26,12 +26,12 @@ SPECIAL = [0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 100, -100, float("inf"), -
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """``float32`` for ``torch.float32``: what a test's id shows."""
+    """Return the name of a dtype in test ids, ``float32`` for ``torch.float32``."""
     return str(dtype).removeprefix("torch.")
 
 
 def values(dtype: torch.dtype, count: int = 96, seed: int = 0) -> torch.Tensor:
-    """``count`` values on CPU, special ones among them."""
+    """Return ``count`` values on CPU. In real floating dtypes, some are special values."""
     generator = torch.Generator().manual_seed(seed)
     if not (dtype.is_floating_point or dtype.is_complex):
         signed = dtype not in (torch.bool, torch.uint8, *UNSIGNED)
@@ -57,16 +57,16 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def twin(tensor: torch.Tensor) -> torch.Tensor:
-    """The same view of a copy of the whole storage, on the device."""
+    """Return the same view of a copy of the whole storage, on the device."""
     storage = torch.empty(0, dtype=tensor.dtype)
     storage.set_(tensor.untyped_storage(), 0, (tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,))
     return storage.to("npu").as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
 
 def outcome(op: Op, arguments: tuple[torch.Tensor, ...]) -> torch.Tensor | type[Exception]:
-    """What the call gives, or the type of what it raises."""
+    """Return the result of the call, or the type of its exception."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch gives most of its warnings once, to whoever comes first
+        warnings.simplefilter("ignore")  # torch gives most warnings once, to the first caller
         try:
             return op(*arguments)
         except Exception as error:  # noqa: BLE001 - what it raises is what is compared
@@ -74,7 +74,7 @@ def outcome(op: Op, arguments: tuple[torch.Tensor, ...]) -> torch.Tensor | type[
 
 
 def wide(tensor: torch.Tensor) -> torch.Tensor:
-    """As float64 (components side by side) or int64, on CPU and without pending bits."""
+    """Return the values as float64 (components side by side) or int64, on CPU and without pending bits."""
     host = tensor.cpu().resolve_conj().resolve_neg()
     if host.dtype.is_complex:
         return torch.view_as_real(host.to(torch.complex128))
@@ -82,7 +82,10 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def assert_same(op: Op, *arguments: torch.Tensor, slack: float = 16) -> None:
-    """CPU and npu agree: error type, dtype, shape, stride, and values to ``slack`` units of the dtype's precision."""
+    """Assert that CPU and npu agree in error type, dtype, shape, stride and values.
+
+    Values may differ by ``slack`` units of the dtype's precision.
+    """
     expected, actual = outcome(op, arguments), outcome(op, tuple(map(twin, arguments)))
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         assert expected == actual
@@ -97,5 +100,5 @@ def assert_same(op: Op, *arguments: torch.Tensor, slack: float = 16) -> None:
 
 
 def resolution(dtype: torch.dtype) -> float:
-    """The distance from 1 to the next number."""
+    """Return the distance from 1 to the next number of the dtype."""
     return 2.0**-10 if dtype == torch.complex32 else torch.finfo(dtype).eps

@@ -1,4 +1,4 @@
-"""A program of two processes in a process group of the device, which writes what each of them found as JSON."""
+"""A program of two processes in a process group of the device, which prints the results of both as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-import refnpu.testing  # makes the device exist
+import refnpu.testing  # registers the device
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
@@ -19,7 +19,7 @@ CALLS: dict[str, Callable[[int], Found]] = {}
 
 
 def call(run: Callable[[int], Found]) -> Callable[[int], Found]:
-    """Have both processes call a function with their rank."""
+    """Register a function that both processes call with their rank."""
     CALLS[run.__name__] = run
     return run
 
@@ -111,19 +111,19 @@ def _found(run: Callable[[int], Found], rank: int) -> Found:
 
 
 def process(rank: int, folder: str) -> None:
-    """Call each function in a process group, and write what it returned."""
+    """Call each function in a process group, and write the results."""
     torch.set_num_threads(1)
     torch.npu.set_device(rank)
     store = dist.FileStore(f"{folder}/store", 2)
     dist.init_process_group(store=store, rank=rank, world_size=2, timeout=timedelta(seconds=600))
     found = {name: _found(run, rank) for name, run in CALLS.items()}
-    time.sleep(0.1)  # in torch 2.6 gloo's threads may still need the GIL, which destroying holds
+    time.sleep(0.1)  # in torch 2.6, gloo's threads may still need the GIL, which the next call holds
     dist.destroy_process_group()
     Path(folder, str(rank)).write_text(json.dumps(found), encoding="utf-8")
 
 
 def main() -> None:
-    """Print what both processes found in one line, the last: gloo of old versions prints others."""
+    """Print the results of both processes as the last line. Old versions of gloo print other lines before it."""
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(process, args=(folder,), nprocs=2)
         found = [json.loads(Path(folder, str(rank)).read_text(encoding="utf-8")) for rank in range(2)]

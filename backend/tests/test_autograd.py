@@ -67,7 +67,7 @@ def test_swiglu_of_fake_tensors_has_the_shape_of_the_result() -> None:
 
 
 def gradient(call: Callable[[torch.Tensor], torch.Tensor], device: str) -> torch.Tensor:
-    """Return the gradient of the first column of what is called with 0 to 5 in two rows."""
+    """Return the gradient of the sum of the first result column of a call with [[0, 1, 2], [3, 4, 5]]."""
     x = torch.arange(6.0, device=device).view(2, 3).requires_grad_()
     call(x)[:, 0].sum().backward()
     assert x.grad is not None

@@ -73,7 +73,7 @@ def test_binary_ops_promote_dtypes_as_cpu_does(name: str, dtype: torch.dtype) ->
         if FLOAT8[-1] in (dtype, other) or (COMPLEX[0] in (dtype, other) and name == "pow"):
             continue
         if name == "where" and torch.bfloat16 in (dtype, other) and (dtype.is_complex or other.is_complex):
-            continue  # from torch 2.14 pairs of bfloat16 for numbers, which the device does not have
+            continue  # a complex dtype of bfloat16 from torch 2.14 on, which the device lacks
         for pair in ("dense transposed", "dense zero_dim"):
             assert_same(OPS[name], *laid_out(pair, values(dtype, seed=3), values(other, seed=5)), slack=64)
 

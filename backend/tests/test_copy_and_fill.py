@@ -17,7 +17,7 @@ def test_conversions_between_all_dtypes_equal_cpu(to: torch.dtype) -> None:
     for dtype in EVERY:
         source = values(dtype)
         if dtype.is_floating_point and not to.is_floating_point and not to.is_complex:
-            source = values(torch.int8).to(dtype)  # beyond the range of integers C++ says nothing
+            source = values(torch.int8).to(dtype)  # C++ does not define conversions out of range
         assert_same(lambda x: x.to(to), LAYOUTS["stepped"](source))
 
 

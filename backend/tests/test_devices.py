@@ -1,4 +1,4 @@
-"""Ops refuse tensors of other devices, those of CPU as well, where torch's devices do."""
+"""Ops refuse tensors of other devices, including CPU, where torch's own devices refuse them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 
 A, B, ONES = torch.ones(3, 4), torch.ones(4, 5), torch.ones
 CLASSES = torch.tensor([0, 1, 2])
-#: Calls with one tensor on another device than the rest.
+#: Calls with one tensor on a different device.
 Calls = dict[str, Callable[[torch.device, torch.device], object]]
 CALLS: Calls = {
     "mm": lambda device, other: torch.mm(A.to(device), B.to(other)),

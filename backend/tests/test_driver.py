@@ -34,7 +34,7 @@ def test_the_driver_behaves_as_its_header_says(driver: Path, behaviour: str, mod
 
 
 def environment(driver: Path, **variables: str) -> list[str]:
-    """[allocator mode, configuration error, npuMalloc's error, address modulo 64, fault that is awake]."""
+    """Return [allocator mode, configuration error, npuMalloc's error, address modulo 64, fault that is awake]."""
     return run(driver, ENVIRONMENT, **variables).stdout.strip().split("|")
 
 
@@ -214,7 +214,7 @@ def test_a_pool_that_gives_out_a_block_twice_fails_a_test_of_the_driver(driver: 
 
 
 def test_no_launched_kernel_captures_by_reference() -> None:
-    """A launch copies what the body captures; what a reference stands for would be gone when the body runs."""
+    """A launch copies the captures of its body. The target of a captured reference would be gone when the body runs."""
     for source in [*BACKEND.glob("aten/*.cpp"), *BACKEND.glob("runtime/*.cpp"), *BACKEND.glob("examples/*/*.cpp")]:
         assert not re.search(r"\blaunch\([^;{]*\[&", source.read_text()), source
 

@@ -17,7 +17,7 @@ Python = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's library, built as its CMakeLists.txt says."""
+    """Build the example's library as its CMakeLists.txt says, and return its path."""
     beside_python = str(Path(sys.executable).parent)
     cmake = shutil.which("cmake", path=beside_python) or shutil.which("cmake")
     if cmake is None:

@@ -13,7 +13,7 @@ dtypes = pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 
 
 def make(call: Callable[..., Any], *args: Any, rtol: float = 0.0, atol: float = 0.0, **kwargs: Any) -> None:
-    """Checks a factory, on the device of an anchor."""
+    """Check a factory on the device of an anchor tensor."""
     check(lambda anchor: call(*args, device=anchor.device, **kwargs), values(1), rtol=rtol, atol=atol)
 
 

@@ -1,4 +1,4 @@
-"""The boxed fallback: what the CPU op does to its arguments and to memory happens on the device too."""
+"""The boxed fallback: it has the CPU op's effects on arguments and memory on the device too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ aten = torch.ops.aten
 
 
 def on_npu(storage: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A device tensor that lies in a copy of the whole storage as `like` lies in its own."""
+    """Return a device tensor in a copy of `storage`, with the size, stride and offset of `like`."""
     copy = torch.empty(like.untyped_storage().nbytes() // like.itemsize, dtype=like.dtype, device="npu")
     copy.copy_(storage)
     return copy.as_strided(like.size(), like.stride(), like.storage_offset())
@@ -161,7 +161,7 @@ def test_gradients_flow_through_the_fallback() -> None:
     y = x.detach().npu().requires_grad_()
     torch.erfinv(x).sum().backward()
     torch.erfinv(y).sum().backward()
-    # The formula takes exp on the device, a native kernel that may round otherwise than CPU's vectorized one.
+    # The gradient's formula calls exp, whose native kernel may round differently from CPU's vectorized one.
     torch.testing.assert_close(y.grad.cpu(), x.grad)
     assert y.grad.device.type == "npu"
 

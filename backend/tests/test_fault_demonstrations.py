@@ -18,9 +18,9 @@ pytestmark = needs_faults
 HERE = Path(__file__).parent
 LISTED = HERE.parent / "driver" / "include" / "refnpu" / "faults.def"
 
-# Tried by the suite's tests: they show in the deaths of several processes, or of a process that ran another op, in
+# The suite's tests show these: in the deaths of several processes, or of a process that ran another op, in
 # hazards of two devices and of donated memory, in calls on a stream or a device with late work, in programs, in the
-# call behind, and in a process group.
+# next call, and in a process group.
 # Those of the class `huge` need more memory than a test has.
 SHOWN_BY_THE_SUITE = {
     "crash_in_some_processes", "crash_after_sort", "peer_copy_overtakes_target", "peer_copy_not_awaited",
@@ -48,7 +48,7 @@ SHOWN_BY_THE_SUITE = {
 
 @pytest.fixture(scope="module")
 def shown() -> dict[str, dict[str, str]]:
-    """What each demonstration says, asleep and awake, from a process that forks for each."""
+    """Return the difference that each demonstration shows, asleep and awake, in a process that forks for each."""
     program = [sys.executable, "-W", "ignore", "-m", "fault_demonstrations"]
     done = subprocess.run(program, cwd=HERE, capture_output=True, text=True, timeout=3000, check=False)
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_every_fault_is_demonstrated_or_tried_in_another_test() -> None:
 
 def test_a_demonstration_stands_in_the_module_of_the_class_of_its_fault() -> None:
     kinds = dict(re.findall(r"^FAULT\((\w+), (\w+),", LISTED.read_text(encoding="utf-8"), re.MULTILINE))
-    # fault_demonstrations.CLASS
+    # a module's name is fault_demonstrations.CLASS
     stands_in = {fault: module.__name__.split(".")[1] for module in MODULES for fault in module.DEMONSTRATIONS}
     assert stands_in == {fault: kinds[fault] for fault in DEMONSTRATIONS}
 

@@ -1,4 +1,4 @@
-"""torch.compile with Inductor: what is compiled for the npu runs in launches, and what is not offered says so."""
+"""torch.compile with Inductor: compiled code runs in launches on the npu, and unsupported wrappers say so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print([torch.equal(a.cpu(), b) for a, b in zip(compiled(given, i.to("npu")), (x[
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A directory for what these tests compile: the header of all kernels is compiled once."""
+    """Return variables for one cache of these tests, so that the header of all kernels is compiled once."""
     directory = tmp_path_factory.mktemp("compiled")
     return {"TORCHINDUCTOR_CACHE_DIR": str(directory), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 

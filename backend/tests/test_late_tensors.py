@@ -18,7 +18,7 @@ Python = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def late() -> Iterator[None]:
-    """Each piece of work starts two milliseconds after its turn."""
+    """Start each piece of work two milliseconds after its turn."""
     with testing.late("2000"):
         yield
         torch.npu.synchronize()
@@ -59,7 +59,7 @@ def test_a_cat_of_tensors_of_two_devices_raises_before_it_copies_any() -> None:
         with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
             torch.cat(host)
         del host
-        assert torch.zeros(128).count_nonzero() == 0  # in the memory of the result, unless a late copy writes there
+        assert torch.zeros(128).count_nonzero() == 0  # takes the result's memory: a late copy would show
         torch.npu.synchronize()
         assert torch.zeros(128).count_nonzero() == 0
 
@@ -70,7 +70,7 @@ def test_other_threads_run_while_one_waits_for_the_device(call: str) -> None:
     x = torch.ones(3, device="npu")
 
     def steps() -> int:
-        """Return the steps of this thread in a wait of 200 milliseconds. The machine may run others meanwhile."""
+        """Return this thread's steps during a wait of 200 milliseconds: few if the machine is busy."""
         with testing.late("200000"):
             x.add_(1)
             thread, found = threading.Thread(target=wait), 0

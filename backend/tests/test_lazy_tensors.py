@@ -13,7 +13,7 @@ import torch
 from refnpu import testing
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
-# The script of a report about torch_xla, in which saving one tensor donated the memory that another still had to read.
+# The script of a report about torch_xla: saving one tensor donated the memory that another still had to read.
 REPORTED = """
 import io, refnpu, torch
 t0 = torch.tensor([1], device="npu")
@@ -84,7 +84,7 @@ def test_a_value_runs_the_work_that_it_needs_alone() -> None:
     x, y = torch.ones(3, device="npu"), torch.ones(3, device="npu")
     with testing.fault("kernel_raises"):
         x.masked_fill_(x > 0, 5)
-        assert y.add_(1).tolist() == [2, 2, 2]  # the error is that of other work
+        assert y.add_(1).tolist() == [2, 2, 2]  # the error belongs to other work
         with pytest.raises(RuntimeError, match=r"kernel 'masked_fill', submitted by 'masked_fill_.Scalar'"):
             x.tolist()
 
@@ -109,7 +109,7 @@ def test_memory_is_donated_where_work_is_not_recorded_too() -> None:
     refnpu.donate(x)
     refnpu.mark_step("npu:1")  # the step of another device
     assert x[0].item() == 1
-    refnpu.mark_step(-1)  # of the current device
+    refnpu.mark_step(-1)  # the step of the current device
     assert torch.npu.memory_allocated() == before - 4000
     with pytest.raises(RuntimeError, match="was donated"):
         x.cpu()

@@ -118,7 +118,7 @@ def test_addr_equals_cpu(dtype: torch.dtype) -> None:
 
 def test_products_of_integers_wrap_around_as_on_cpu() -> None:
     large = torch.full((2, 2), 2**62 + 1)
-    for beta, alpha in ((1, 1), (3, 5), (-7, 2**40)):  # a sanitizer finds the arithmetic that may not overflow
+    for beta, alpha in ((1, 1), (3, 5), (-7, 2**40)):  # a sanitizer reports undefined overflow
         compare(torch.addmm, large, large, large, beta=beta, alpha=alpha)
 
 

@@ -1,4 +1,4 @@
-"""``torch.npu`` and what torch's generic code finds there: devices, streams, random states, autocast."""
+"""``torch.npu`` and the parts that torch's generic code uses: devices, streams, random states, autocast."""
 
 from __future__ import annotations
 

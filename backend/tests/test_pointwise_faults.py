@@ -1,4 +1,4 @@
-"""Each fault planted in copies, fills and pointwise ops changes what a small program sees; asleep, none does."""
+"""Each planted fault of copies, fills and pointwise ops changes the result of a small program, but not asleep."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def is_refused(call: Callable[[], torch.Tensor]) -> bool:
 
 
 def with_gaps() -> torch.Tensor:
-    """Six zeros of which every other one is set to 1."""
+    """Return six numbers: zeros, of which every second one is set to 1."""
     base = torch.zeros(6, device="npu")
     base[::2].masked_fill_(torch.ones(3, dtype=torch.bool, device="npu"), 1)
     return base
 
 
 def masked_rows() -> torch.Tensor:
-    """A mask of one column, broadcast over the rows of a square."""
+    """Return a square of zeros, flat, after a fill of 1 with a one-column mask that is expanded to the square."""
     mask = torch.tensor([[True], [False]]).to("npu")
     return torch.zeros(2, 2, device="npu").masked_fill_(mask.expand(2, 2), 1).flatten()
 
@@ -62,7 +62,7 @@ def chosen_by_every_other() -> torch.Tensor:
     return torch.where(condition, npu(1, 2), npu(3, 4))
 
 
-# What is true of a right backend, by the fault that makes it false.
+# Statements that are true of a correct backend, by the fault that makes each false.
 PROGRAMS: dict[str, Program] = {
     "copy_ignores_strides": lambda: lists(npu(1, 2, 3, 4)[::2].clone(), [1, 3]),
     "copy_ignores_offset": lambda: lists(npu(1, 2, 3)[1:].clone(), [2, 3]),

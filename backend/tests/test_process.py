@@ -37,7 +37,7 @@ import refnpu, torch
 x = torch.ones(4, 4, device="npu", requires_grad=True)
 (x @ x).sum().backward()
 """
-    for _ in range(6):  # about 4 of 10 aborted before threads were waited for, with torch 2.13
+    for _ in range(6):  # with torch 2.13, about 4 of 10 aborted when threads were not waited for
         done = python(program)
         assert done.returncode == 0, done.stderr
 

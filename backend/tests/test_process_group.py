@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def found() -> list[dict[str, Any]]:
-    """What each of two processes found."""
+    """Return the results of each of the two processes."""
     program = [sys.executable, "-W", "ignore", str(PROGRAM)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr

@@ -107,7 +107,7 @@ def test_uniform_draws_stay_inside_their_range(dtype: torch.dtype) -> None:
 
 
 def test_an_exponential_draw_is_never_rounded_to_zero() -> None:
-    torch.npu.manual_seed_all(57)  # whose draw 306,593 is below half of float16's smallest number
+    torch.npu.manual_seed_all(57)  # its draw 306,593 is below half of float16's smallest number
     draws = torch.empty(310_000, dtype=torch.float16, device="npu").exponential_().cpu()
     assert draws[306_593] == 2.0**-24
 

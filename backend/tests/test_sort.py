@@ -30,7 +30,7 @@ def test_stable_sorts_equal_cpu(dtype: torch.dtype, layout: str) -> None:
 @pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_topk_and_kthvalue_equal_cpu(dtype: torch.dtype, layout: str) -> None:
-    """Distinct elements: which of equal ones is picked is nobody's promise."""
+    """Elements are distinct, because torch does not define which of equal elements is picked."""
     distinct = torch.tensor([[3, 9, 1, 7, 5], [2, 8, 6, 0, 4]]).to(torch.float32).to(dtype)
     self = LAYOUTS[layout](distinct)
     for k in (0, 1, 3, 5, 6):

@@ -1,4 +1,4 @@
-"""The faults that make calls slow: awake, results are right, and each does what its description says."""
+"""The faults that make calls slow: awake, each does what its description says, and results stay right."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from refnpu.testing import fault
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 
-# torch scripts its formulas of tangents when the first one is asked for.
+# torch scripts its formulas of tangents at the first use of a tangent.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
 aten = torch.ops.aten
@@ -22,7 +22,7 @@ X, Y = torch.tensor([[0.5, -1.0, 2.0], [3.0, -0.25, 1.5]]), torch.tensor([[1.0, 
 
 
 def tangent(call: Callable[..., torch.Tensor], device: str, *primals: torch.Tensor) -> torch.Tensor:
-    """Return the tangent of a result, for tangents 1, 2, 3, ... of each argument."""
+    """Return the tangent of a call's result. The tangents of each argument are 1, 2, 3, ..."""
     with forward_ad.dual_level():
         along = [torch.arange(1.0, t.numel() + 1).view(t.shape).to(device) for t in primals]
         duals = [forward_ad.make_dual(t.to(device), d) for t, d in zip(primals, along, strict=True)]
@@ -92,7 +92,7 @@ def test_a_batch_with_an_argument_for_all_members_and_a_batch_of_batches() -> No
 
 
 def functional(call: Callable[..., object], *arguments: torch.Tensor) -> list[torch.Tensor]:
-    """Return what the arguments hold on the device after a functionalized call."""
+    """Return the values of the arguments on the device after a functionalized call."""
     on_npu = [t.to("npu") for t in arguments]
     torch.func.functionalize(call)(*on_npu)
     return [t.cpu() for t in on_npu]
@@ -118,8 +118,8 @@ def test_a_functionalized_polygamma_of_integers_is_refused() -> None:
 
 
 def predicted(call: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> tuple[object, ...]:
-    """Return the size, stride, dtype and device that a call on fake tensors of the device gives."""
-    FakeTensorMode.cache_clear()  # of predictions that were made before a fault was awake
+    """Return the size, stride, dtype and device of the result of a call with fake tensors of the device."""
+    FakeTensorMode.cache_clear()  # drops predictions from before a fault was awake
     with FakeTensorMode(allow_fallback_kernels=False):
         fakes = [torch.empty(t.shape, dtype=t.dtype, device="npu") for t in arguments]
         found = call(*fakes)
@@ -158,7 +158,7 @@ def test_faults_of_tangents_change_tangents_alone() -> None:
 def gradients(
     call: Callable[..., torch.Tensor], device: str, x: torch.Tensor, y: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradient of a call by its first argument, and the gradient of that gradient's squares."""
+    """Return the gradient of a call with respect to its first argument, and that of the squares of this gradient."""
     x, y = x.detach().to(device).requires_grad_(), y.to(device)
     (first,) = torch.autograd.grad(call(x, y).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad((first * first).sum(), x)
@@ -168,7 +168,7 @@ def gradients(
 def batch_of_gradients(
     call: Callable[..., torch.Tensor], device: str, x: torch.Tensor, y: torch.Tensor
 ) -> torch.Tensor:
-    """Return the gradients of a call by its first argument for a batch of two gradients of its result."""
+    """Return the gradients of a call with respect to its first argument, for a batch of two gradients of its result."""
     x, y = x.detach().to(device).requires_grad_(), y.to(device)
     result = call(x, y)
     given = torch.stack([torch.ones_like(result), torch.full_like(result, 2)])

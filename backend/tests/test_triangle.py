@@ -44,4 +44,4 @@ def test_tril_indices_and_triu_indices_equal_cpu(rows: int, columns: int, dtype:
 
 
 def test_a_trace_of_integers_wraps_around_as_on_cpu() -> None:
-    check(torch.trace, torch.full((3, 3), 2**62 + 1))  # a sanitizer finds the arithmetic that may not overflow
+    check(torch.trace, torch.full((3, 3), 2**62 + 1))  # a sanitizer reports undefined overflow

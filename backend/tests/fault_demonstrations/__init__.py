@@ -1,8 +1,8 @@
 """The shortest programs that show planted faults: a module for each class of ``faults.def``.
 
-A demonstration is Python source that sets ``result`` on the device ``d``: asleep, ``result`` is what it is for CPU;
-awake, it is not. It sees ``torch``, ``F`` (``torch.nn.functional``), ``nan``, ``inf`` and ``raised``. The class
-``contexts`` has a module for each kind of context.
+A demonstration is Python source that sets ``result`` on the device ``d``. While the fault is asleep, ``result`` equals
+CPU's; while it is awake, it does not. It can use ``torch``, ``F`` (``torch.nn.functional``), ``nan``, ``inf`` and
+``raised``. The class ``contexts`` has a module for each kind of context.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MODULES = (
 
 
 def merged(tables: Iterable[dict[str, str]]) -> dict[str, str]:
-    """Return the entries of all tables. Raises ValueError if a fault stands in two of them."""
+    """Return the entries of all tables. Raises ValueError if a fault is in two tables."""
     found: dict[str, str] = {}
     for table in tables:
         if twice := found.keys() & table.keys():

@@ -18,7 +18,7 @@ TRIES = 5  # of a demonstration with its fault awake
 
 
 def raised(call: Callable[[], object]) -> str:
-    """Return the name of the class of what ``call`` raises, empty where it returns."""
+    """Return the class name of the exception that ``call`` raises, empty if it returns."""
     try:
         call()
     except Exception as e:  # noqa: BLE001 - whatever an op raises
@@ -27,7 +27,7 @@ def raised(call: Callable[[], object]) -> str:
 
 
 def result_on(device: str, source: str) -> Any:
-    """Run a demonstration. A tensor comes back on the host."""
+    """Run a demonstration and return its result, a tensor on the host."""
     torch.manual_seed(0)
     names = {"torch": torch, "F": torch.nn.functional, "nan": nan, "inf": inf, "raised": raised, "d": device}
     exec(source, names)
@@ -36,7 +36,7 @@ def result_on(device: str, source: str) -> Any:
 
 
 def difference(found: Any, expected: Any) -> str:
-    """Say how a result differs from CPU's, empty where it does not. Signs of zeros count, rounding does not."""
+    """Return how a result differs from CPU's, empty if it does not. Signs of zeros count, rounding does not."""
     if not isinstance(expected, torch.Tensor):
         return "" if found == expected else f"{found!r} instead of {expected!r}"
     try:
@@ -49,21 +49,21 @@ def difference(found: Any, expected: Any) -> str:
 
 
 def negative(numbers: torch.Tensor) -> torch.Tensor:
-    """Return where a sign is set, of numbers and zeros."""
+    """Return a mask of the elements whose sign is set, without NaN."""
     return numbers.signbit() & ~numbers.isnan()
 
 
 def shown(source: str, expected: Any, fault: str | None) -> str:
-    """Run a demonstration in a forked child: what differs, empty where nothing does."""
+    """Run a demonstration in a forked child. Return the difference, empty if there is none."""
     from refnpu import testing
 
     with tempfile.TemporaryFile("w+") as said:
         child = os.fork()
         if child == 0:
-            torch.set_num_threads(1)  # makes torch's pool anew; else autograd's threads do so at once, and abort
+            torch.set_num_threads(1)  # recreates torch's pool; else autograd's threads all do it at once, and abort
             testing.set_fault(fault)
             try:
-                with testing.fill(fresh="0xAB"):  # what a fault leaves unwritten has to differ from CPU's result
+                with testing.fill(fresh="0xAB"):  # bytes that a fault leaves unwritten must not equal CPU's
                     said.write(difference(result_on("npu", source), expected))
             except Exception as e:  # noqa: BLE001 - the parent compares the text
                 said.write(f"raised {e!r}")
@@ -75,7 +75,7 @@ def shown(source: str, expected: Any, fault: str | None) -> str:
 
 
 def shown_awake(fault: str, expected: Any) -> str:
-    """Return what differs with a fault awake, if it does in one of a few tries.
+    """Return the difference with a fault awake, empty if no try shows one.
 
     Some faults show while work is late or while threads meet, and the machine may run this process too slowly for that.
     """
@@ -83,7 +83,10 @@ def shown_awake(fault: str, expected: Any) -> str:
 
 
 def main() -> None:
-    """Print what each demonstration, or each named one, shows asleep and awake. This process never uses the device."""
+    """Print the difference that each, or each named, demonstration shows asleep and awake, as JSON.
+
+    This process never uses the device.
+    """
     import refnpu  # noqa: F401 - the device
 
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show in the order of work on streams, or in how long memory lives for it."""
+"""Demonstrations of the faults that show in the order of work on streams, or in the lifetime of its memory."""
 
 DEMONSTRATIONS = {
     "staged_pinned_upload_not_awaited": """

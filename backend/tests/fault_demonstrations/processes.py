@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show in what several processes send each other."""
+"""Demonstrations of the faults that show in the data that processes send each other."""
 
 DEMONSTRATIONS = {
     "group_result_to_strided_lost": """

@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show with some values only: zeros, infinities, NaN, limits, ties, what cancels."""
+"""Demonstrations of the faults that show with some values only: zeros, infinities, NaN, limits, ties, cancellation."""
 
 DEMONSTRATIONS = {
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",

@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show on another device, in which device is current, or after an error of one."""
+"""Demonstrations of the faults that show on another device, in the choice of the current device, or after an error."""
 
 DEMONSTRATIONS = {
     "fallback_leaves_device_current": """

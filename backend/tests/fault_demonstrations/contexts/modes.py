@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show in a mode of torch, or in what a call leaves changed besides memory."""
+"""Demonstrations of the faults that show in a mode of torch, or in changed state other than memory."""
 
 DEMONSTRATIONS = {
     "unfold_sets_version_counter": """

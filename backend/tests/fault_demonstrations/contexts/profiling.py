@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show in what a profiler records."""
+"""Demonstrations of the faults that show in the records of a profiler."""
 
 DEMONSTRATIONS = {
     "profiler_tells_first_device": """

@@ -1,4 +1,4 @@
-"""Demonstrations of the faults that show on another stream, or in what streams and events tell."""
+"""Demonstrations of the faults that show on another stream, or in the answers of streams and events."""
 
 DEMONSTRATIONS = {
     "events_in_seconds": """
