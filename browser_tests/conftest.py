@@ -33,7 +33,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def page(driver: Chrome) -> Chrome:
-    """The browser at a desk, in daylight, its console empty."""
+    """Return the browser with a desktop window, a light color scheme, and an empty console."""
     browser_.look(driver, 1280, 800)
     driver.get_log("browser")
     browser_.requests(driver)
@@ -41,7 +41,7 @@ def page(driver: Chrome) -> Chrome:
 
 
 def searched(root: Path, case: str, word: str) -> None:
-    """A search of bisect that has ended, for this case; ``word`` takes the place of every point's name."""
+    """Store a finished search of bisect for this case. ``word`` precedes the name of every point."""
     file = root / "bisect" / "state.json"
     worlds.search(worlds.question(), worlds.Probe({worlds.CASE: 6}), file, worlds.Workshop(unusable=frozenset({9})))
     kept = json.loads(file.read_text().replace(json.dumps(worlds.CASE), json.dumps(case)))
@@ -60,7 +60,10 @@ def written(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two lanes: a failure with arguments to draw, a crash, a repaired cell, a known failure; a kill-rate."""
+    """Return a report of two lanes: a failure with arguments to draw, a crash, a repaired cell, a known failure.
+
+    The report also has a kill-rate, a search of bisect and measured times.
+    """
     root = tmp_path_factory.mktemp("report")
     nights(root / "results")
     ran(
@@ -79,7 +82,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One lane, in which a broken kernel makes two overloads fail that call it."""
+    """Return a report of one lane, in which a broken kernel makes two overloads fail that call it."""
     root = tmp_path_factory.mktemp("called")
     kernel, *callers = (
         replace(bad(name), failures=(_calling(name),)) for name in ("_copy_from", "clone", "contiguous")
@@ -97,7 +100,7 @@ def _calling(overload: str) -> CaseFailure:
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every text that results can hold is an attempt to be run as a script."""
+    """Return a report in which every text of the results tries to run as a script."""
     root = tmp_path_factory.mktemp("hostile")
     cell = CellId(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     arguments = (

@@ -1,4 +1,4 @@
-"""The report in a real browser, opened from files: what it shows, its keys and addresses, and what it never runs."""
+"""The report in a real browser, opened from files: its content, its keys and addresses, and text that must not run."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def test_text_stands_out_from_its_ground(page: Chrome, report: Path, scheme: str
     assert poor == {}
 
 
-# Of every element with text of its own: the ratio of WCAG 2 between its colour and the ground below it.
+# The contrast ratio of WCAG 2 of every element with text of its own, between its colour and its background.
 CONTRAST = """
     const parts = (c) => c.match(/[\\d.]+/g).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
