@@ -1,4 +1,4 @@
-"""The shipped adapters: found by name, clear about what is missing. Stand-ins take the place of devices."""
+"""The shipped adapters: found by name, with clear errors about missing parts. Stand-ins take the place of devices."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ TORCH_XLA = {
 
 
 def package(directory: Path, name: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write a package, and let this process find it for the rest of the test."""
+    """Write a package that this process can import for the rest of the test."""
     for path, text in files.items():
         file = directory / name / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(directory)
-    monkeypatch.setattr(sys, "modules", sys.modules.copy())  # what is imported here is forgotten
+    monkeypatch.setattr(sys, "modules", sys.modules.copy())  # drops later imports after the test
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
@@ -44,7 +44,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
 
 
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have only torch installed, on a machine without a device."""
+    """Make torch the only installed package, on a machine without a device."""
     spec = ModuleSpec("torch", None)
     monkeypatch.setattr(model, "find_spec", lambda name: spec if name == "torch" else None)
     for kind in ("cuda", "mps", "xpu"):
@@ -201,7 +201,7 @@ def test_torch_xla_ends_the_step_before_it_waits_and_saves_in_its_own_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(tmp_path, "torch_xla", TORCH_XLA, monkeypatch)
-    monkeypatch.setattr(torch, "xla", SimpleNamespace(synchronize=None), raising=False)  # not asked: it has its own
+    monkeypatch.setattr(torch, "xla", SimpleNamespace(synchronize=None), raising=False)  # the adapter has its own
     backend = backends.find("torch_xla")
     backend.synchronize()
     file = io.BytesIO()
