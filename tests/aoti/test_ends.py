@@ -1,4 +1,4 @@
-"""How observed calls end, and what follows from it."""
+"""The ends of observed calls, and the findings and advice that follow from them."""
 
 from __future__ import annotations
 

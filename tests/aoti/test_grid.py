@@ -1,4 +1,4 @@
-"""The grid of mismatches follows from the example inputs."""
+"""The grid of mismatches, which follows from the example inputs."""
 
 from __future__ import annotations
 

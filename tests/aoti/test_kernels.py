@@ -1,4 +1,4 @@
-"""The first wrong kernel is found in what the value printer wrote."""
+"""The first wrong kernel, found in the output of the value printer."""
 
 from __future__ import annotations
 

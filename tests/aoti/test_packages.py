@@ -17,7 +17,7 @@ from conformance.aoti.session import Compiled, Job
 from conformance.aoti.triage import TriageJob, triage
 
 STATIC = builtin.MODELS[0]
-# Inductor takes another op's lowering for relu; eager does not.
+# Inductor lowers relu as abs; eager computes relu.
 WRONG = """
 from torch._inductor import lowering
 import torch
@@ -46,7 +46,7 @@ CALLS = (
 
 @pytest.fixture(scope="module")
 def found(job: Job, compiled: Compiled) -> dict[str, Finding]:
-    """Return the findings about some calls of the grid, which differ in the mask or in all inputs, by what differs."""
+    """Return the findings about the calls in CALLS, by the change. Only ``mask`` or all inputs are changed."""
     every = [c for c in grid(compiled.inputs) if c.subject in ("", "mask")]
     calls = [c for c in every if any(c.axis is axis and c.what.startswith(what) for axis, what in CALLS)]
     return {f.what.partition(",")[0]: f for f in ends.findings(session.calls(job, compiled, calls))}

@@ -1,4 +1,4 @@
-"""How the processes of calls end."""
+"""The ends of the processes of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that runs a package: it gives the inputs as they lie."""
+"""The process that runs a package: it passes the inputs with their strides and offsets."""
 
 from __future__ import annotations
 
