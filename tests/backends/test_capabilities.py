@@ -1,4 +1,4 @@
-"""Doing without what a backend does not offer."""
+"""Capabilities that a backend lacks, and how the suite works without them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.bare_device import BareDevice
 
 def test_the_methods_that_a_bare_device_lacks_are_listed() -> None:
     backend = Capabilities(BareDevice("bare", "cpu"), "bare")
-    assert set(backend.missing) == set(Capabilities.OPTIONAL) - {"synchronize"}  # torch.cpu has it
+    assert set(backend.missing) == set(Capabilities.OPTIONAL) - {"synchronize"}  # torch.cpu has this method
     assert backend.route_counters() is None
     assert backend.live_memory() == (0, 0)
     assert backend.verify_memory() == []

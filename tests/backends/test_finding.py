@@ -1,4 +1,4 @@
-"""Finding a backend."""
+"""The search for a backend by its name."""
 
 from __future__ import annotations
 

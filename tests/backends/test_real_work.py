@@ -1,4 +1,4 @@
-"""Fills that keep a stream busy, on a device whose clock is in our hands."""
+"""Fills that keep a stream busy, on a device with a fake clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.backends.real_work import RealWork
 
 
 class Fills(TorchDispatchMode):
-    """Counts the fills, by the bytes of the buffer."""
+    """A mode that lists the bytes of each fill."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ def fills() -> Iterator[Fills]:
 
 
 class Device:
-    """A device that does what is submitted when it is waited for, and takes ``seconds`` for a MiB."""
+    """A device that runs the submitted fills when it is waited for. It takes ``seconds`` per MiB."""
 
     def __init__(self, seconds: float, fills: Fills) -> None:
         self.now = 0.0
@@ -51,7 +51,7 @@ def test_a_device_that_works_behind_the_call_is_busy_for_about_as_long_as_is_wan
     device = Device(1e-3, fills)
     work = RealWork("cpu", device.synchronize, device.clock)
     work.submit(3000)
-    assert fills.sizes == [1 << 20] * (5 + 3)  # five to measure
+    assert fills.sizes == [1 << 20] * (5 + 3)  # five fills measure the device
     work.submit(3000)
     assert fills.sizes == [1 << 20] * (5 + 3 + 3)
 
