@@ -36,7 +36,7 @@ if value >= {bad}:
     sys.exit(f"wrong result {{value}}")
 """
 
-# Writes its number down, and does not end before it is allowed to. Two places may be built at the same time.
+# Unless the second file exists, appends its process id to the first and sleeps. Two places may be built at a time.
 SLOW = """
 import os, pathlib, sys, time
 building, allowed = map(pathlib.Path, sys.argv[1:])
@@ -49,14 +49,14 @@ if not allowed.exists():
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Twenty commits; value counts them; the build of 9 and 10 fails."""
+    """Return a repository of 20 commits: ``value`` holds each one's index, and the builds of 9 and 10 fail."""
     build = "import sys; sys.exit({!r})"
     commits = ({"value": str(i), "build.py": build.format("no header" if i in (9, 10) else 0)} for i in range(20))
     return history(tmp_path / "repository", commits)
 
 
 def judge(tmp_path: Path, bad: int) -> str:
-    """A script that fails from ``bad`` on. Where there is a file ``hold``, its third run waits until it is gone."""
+    """Return a command that fails from ``bad`` on. While the file ``hold`` exists, its third run waits."""
     file = tmp_path / "judge.py"
     file.write_text(JUDGE.format(bad=bad, hold=str(tmp_path / "hold")))
     return shlex.join([sys.executable, str(file)])
@@ -116,7 +116,7 @@ def test_without_ends_the_search_begins_at_the_newest_commit_and_goes_back(tmp_p
 
 
 class Asked:
-    """Stands in for a session: keeps what is asked, and is interrupted."""
+    """A stand-in for a session, which keeps the question and is interrupted."""
 
     question: Question
 
@@ -129,7 +129,7 @@ class Asked:
 
 @pytest.fixture
 def matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three versions and a nightly one; a command in their directory only asks."""
+    """Write a matrix of three torch versions and a nightly one, and replace the session by ``Asked``."""
     versions = "".join(f'[[torch]]\nversion = "{v}"\n' for v in ("2.7", "2.8", "2.9"))
     nightly = '[[torch]]\nversion = "nightly"\nrequirement = "torch>=3"\nindex = "https://example.org"\n'
     lanes = f"{versions}{nightly}[builds.release]\n[environments.malloc]\n"
@@ -152,7 +152,7 @@ def test_two_searches_do_not_prepare_versions_in_one_cache(tmp_path: Path) -> No
 def test_without_ends_results_say_where_to_search(
     axis: str, good: int, bad: int, tmp_path: Path, repository: Path
 ) -> None:
-    """Of the versions and of the first five commits."""
+    """The search is over the three versions, or over the first five commits."""
     git(repository, "checkout", "-q", "main~15")
     commits = git(repository, "log", "--reverse", "--format=%H").split()
     for torch, commit, failing in (("2.7", 0, ()), ("2.8", 1, ()), ("2.8", 3, (CASE,)), ("2.9", 4, (CASE,))):
@@ -210,7 +210,7 @@ def test_bisect_with_fixed_names_the_commit_that_repaired_a_failure(tmp_path: Pa
 
 
 def start(given: list[str]) -> subprocess.Popen[str]:
-    """The command as a process of its own, to be interrupted."""
+    """Start the command as a process of its own, which the test interrupts."""
     return subprocess.Popen(
         [sys.executable, "-m", "conformance.cli", *given], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         start_new_session=True, cwd=Path(__file__).parents[2],
@@ -232,7 +232,7 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> N
     assert git(repository, "worktree", "list").count("\n") == 0
     runs = len(json.loads(state.read_text())["runs"])
     (tmp_path / "hold").unlink()
-    assert invoke(*given).exit_code == 2  # not without being asked
+    assert invoke(*given).exit_code == 2  # refused without --resume
     assert invoke(*given, "--resume").exit_code == 0
     after = json.loads(state.read_text())["runs"]
     assert len(after) > runs
@@ -256,7 +256,7 @@ def test_a_build_that_is_interrupted_is_stopped_and_made_again(
     assert (running.returncode, "interrupted after 0 runs" in said) == (2, True)
     assert not any(map(alive, map(int, building.read_text().split())))
     assert git(repository, "worktree", "list").count("\n") == 0
-    assert record.load(tmp_path / "out/state.json").places == {}  # neither built nor unusable
+    assert record.load(tmp_path / "out/state.json").places == {}  # the place is neither built nor unusable
     (tmp_path / "allowed").touch()
     assert invoke(*given, "--resume").exit_code == 0
 
@@ -296,7 +296,7 @@ def test_a_program_that_a_search_needs_and_does_not_find_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("UV_DEFAULT_INDEX", tmp_path.as_uri())  # so that no real index is asked
+    monkeypatch.setenv("UV_DEFAULT_INDEX", tmp_path.as_uri())  # so that no real index is queried
     monkeypatch.setattr(torch_wheel, "lacking_room", lambda *_: "")
     where = ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]
     result = invoke("bisect", "--script", "true", "--good", "2.8", *where)

@@ -26,13 +26,13 @@ _tokens = count()
 
 
 def said(failing: tuple[str, ...] = (), status: Status = Status.FAIL) -> Observation:
-    """An observation of the cell in which these cases fail."""
+    """Return an observation of the cell in which these cases fail."""
     failures = tuple(failure(case) for case in failing)
     return replace(observed("neg", status=status if failing else Status.PASS, checks=()), failures=failures)
 
 
 def keep(results: Path, *seen: Observation, **told: object) -> None:
-    """Close a run; what it was is ``manifest``'s, but for what is told."""
+    """Store a closed run of ``seen`` and a passing cell of ``abs``. ``told`` overrides facts of the manifest."""
     lane = str(told.get("lane", "demo-torch2.8-malloc-release"))
     name = run_name(lane, token=f"{next(_tokens):06x}")
     with store.Writer(results / lane, manifest(**{**told, "run": name, "lane": lane})) as writer:
@@ -42,7 +42,7 @@ def keep(results: Path, *seen: Observation, **told: object) -> None:
 
 
 def of_torch(results: Path, outcomes: Mapping[str, tuple[str, ...]]) -> None:
-    """A run for each version, with the cases that failed in it."""
+    """Store a run for each version, with the cases that failed in it."""
     for version, failing in outcomes.items():
         keep(results, said(failing), torch=f"{version}.0+cpu", lane=f"demo-torch{version}-malloc-release")
 
@@ -95,7 +95,7 @@ def test_a_version_fails_where_one_of_its_lanes_does(tmp_path: Path) -> None:
 def test_of_a_lane_the_latest_run_that_has_the_case_counts(tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.7": ()})
     keep(tmp_path, said((CASE,)))
-    keep(tmp_path)  # of other cells only
+    keep(tmp_path)  # a run of other cells only
     assert bounds(tmp_path) == (0, 1)
     keep(tmp_path, said())
     assert bounds(tmp_path) == (None, None)

@@ -93,7 +93,7 @@ def test_the_first_slow_point_is_found_among_noisy_times(tmp_path: Path, culprit
 
 
 def test_the_build_with_a_planted_slowdown_is_named(tmp_path: Path) -> None:
-    """Of three builds the last has a wait before each launch of sigmoid, which takes a small call several times."""
+    """The last of three builds waits before each launch of sigmoid, so a small call takes several times as long."""
     pytest.importorskip("refnpu", reason="the reference NPU is not installed")
     case = "sigmoid.out[float32-small]"
 
@@ -105,7 +105,7 @@ def test_the_build_with_a_planted_slowdown_is_named(tmp_path: Path) -> None:
             return Place(sys.executable, tmp_path, fault, point.name)
 
         def close(self) -> None:
-            """There is nothing to remove."""
+            """Do nothing: there is nothing to remove."""
 
     builds, asked = Builds(), question(3, perf=True, least=1.0, rate=1.0, cases=(case,))
     kept = Record(asked)
@@ -150,7 +150,7 @@ def test_the_command_compares_with_the_good_end_and_prepares_nothing_meanwhile(
     kept: dict[str, Any] = {}
 
     class Asked:
-        """Stands in for a session: keeps what it is given, and is interrupted."""
+        """A stand-in for a session, which keeps its arguments and is interrupted."""
 
         def __init__(self, record: Record, timing: PerfProbe, *others: object) -> None:
             kept.update(question=record.question, probe=timing, ahead=others[-1])

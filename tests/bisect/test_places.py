@@ -16,7 +16,7 @@ from conformance.bisect.points import Point, of_commits
 from conformance.bisect.processes import Processes
 from tests.bisect.test_points import git
 
-# Makes an environment of nothing but torch's list of files; builds a project by its own script.
+# Makes an environment that contains only torch's list of files; builds a project with the project's own script.
 UV = """#!{python}
 import pathlib, shutil, subprocess, sys
 asked = sys.argv[1:]
@@ -58,13 +58,13 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workshop(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Workshop]:
-    """Makes workshops of one cache, for the repository ``backends``, in which uv is the stand-in."""
+    """Return a function that makes workshops with one cache for ``repository``. In them, ``uv`` is the stand-in."""
     stand_in = tmp_path / "bin" / "uv"
     stand_in.parent.mkdir()
     stand_in.write_text(UV.format(python=sys.executable, log=str(log)))
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", str(stand_in.parent), prepend=":")
-    monkeypatch.setenv("UV_DEFAULT_INDEX", tmp_path.as_uri())  # so that no real index is asked
+    monkeypatch.setenv("UV_DEFAULT_INDEX", tmp_path.as_uri())  # so that no real index is queried
     monkeypatch.delenv("UV_FIND_LINKS", raising=False)
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 2**40))
@@ -78,7 +78,7 @@ def workshop(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
 @pytest.fixture
 def commits(tmp_path: Path) -> list[Point]:
-    """A backend's history: as it was, a comment more, other code, one that does not build, the first code again."""
+    """Return a backend's points: code, the same with a comment, other code, broken code, the first code again."""
     where = tmp_path / "repository"
     (where / "backend").mkdir(parents=True)
     git(where, "init", "-q", "-b", "main")
@@ -231,7 +231,7 @@ def test_a_commit_that_changes_no_installed_file_is_the_same_build(
 ) -> None:
     made = backend(workshop)
     before, comment, code = (made.make(commit).build for commit in commits[:3])
-    assert before == comment  # each names its commit in a file
+    assert before == comment  # although each build writes its commit to a file
     assert comment != code
 
 

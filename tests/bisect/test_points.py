@@ -23,7 +23,7 @@ def git(repository: Path, *arguments: str, date: str = "2026-01-01") -> str:
 
 
 def history(where: Path, commits: Iterable[Mapping[str, str]]) -> Path:
-    """A repository with a commit for each of these: file -> its text."""
+    """Make a repository with one commit for each mapping of file names to texts. Return its path."""
     where.mkdir()
     git(where, "init", "-q", "-b", "main")
     for i, files in enumerate(commits):
@@ -36,7 +36,7 @@ def history(where: Path, commits: Iterable[Mapping[str, str]]) -> Path:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Six commits of which every other one changes backend/."""
+    """Return a repository of six commits, of which every second one changes ``backend/``."""
     git(tmp_path, "init", "-q", "-b", "main")
     for i in range(6):
         file = tmp_path / ("backend" if i % 2 == 0 else "docs") / "file"

@@ -17,7 +17,7 @@ from conformance.bisect.signature import ABSENT, ProbeOutcome, Signature, answer
 CELL = "ops/masking.py::neg[float32-contiguous]"
 CASE = f"{CELL}#a"
 
-# Ends as ENDS says; a run of the matrix as the plugin would write it.
+# A stand-in for the suite's process: it ends as ENDS says, and writes a run as the plugin does.
 STAND_IN = """\
 import json, os, pathlib, sys, time
 from dataclasses import replace
@@ -52,7 +52,7 @@ else:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Callable[[str], Place]:
-    """A place whose Python ends as told."""
+    """Return a function that makes a place whose Python ends as ``ends`` says."""
     (tmp_path / "stand_in.py").write_text(STAND_IN.format(case=CASE))
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path / "stand_in.py"} "$@"\n')
@@ -90,7 +90,7 @@ def test_a_case_that_fails_has_its_differences_as_signature(place: Callable[[str
 @pytest.mark.parametrize(
     ("ends", "judged", "said"),
     [
-        ("dies", False, "undefined symbol"),  # of the backend built for another torch, say
+        ("dies", False, "undefined symbol"),  # for example, the backend is built for another torch
         ("error", False, "neg (native)"),
         ("no such case", True, "--case: unknown case 'x'"),
     ],

@@ -15,7 +15,7 @@ import pytest
 from conformance.bisect import processes as module
 from conformance.bisect.processes import Ended, Processes, Stopped
 
-# Starts a child in a process group of its own, as ninja starts compilers, writes its number down, and waits.
+# Starts a child in its own process group, as ninja starts compilers, writes the child's process id, and waits.
 PARENT = """
 import os, pathlib, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], preexec_fn=os.setpgrp)
@@ -85,7 +85,7 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_began(
     assert not alive(int((tmp_path / "child").read_text()))
 
 
-# Says that it runs, and removes what it said when it is asked to end.
+# Writes a lock file when it runs. The handler ``tidy`` removes the file on SIGTERM.
 TIDY = """
 import pathlib, signal, sys, time
 lock = pathlib.Path(sys.argv[1])

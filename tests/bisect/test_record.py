@@ -1,4 +1,4 @@
-"""The record of a search: the failure, reading it back, and equal questions."""
+"""The record of a search: its failure, reading it from a file, and equal questions."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_every_point_tried_is_a_row_with_its_runs(tmp_path: Path) -> None:
     assert len(rows) == len({r.point for r in kept.runs}) + 1
     assert any("v15 (demo==15) | 4 / 4 | bad" in row for row in rows)
     assert any("v7 (demo==7) | 0 / 0 | skipped: building v7 failed:" in row for row in rows)
-    assert "v7 (demo==7)" in rows[2]  # where it was tried, after both ends
+    assert "v7 (demo==7)" in rows[2]  # in the order of the trials: after both ends
 
 
 def test_a_case_has_no_row_for_a_point_that_was_tried_for_another(tmp_path: Path) -> None:

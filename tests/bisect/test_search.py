@@ -16,7 +16,7 @@ from conformance.bisect.search import SURE_OF_RATE, Answer, Ask, Kind, Result, S
 
 @dataclass
 class World:
-    """Points of which those from ``culprit`` on fail at a rate, and some cannot be tested."""
+    """A history whose points fail at ``rate`` from ``culprit`` on, and some of which cannot be tested."""
 
     points: int
     culprit: int
@@ -35,7 +35,7 @@ class World:
         return Answer.BAD if point >= self.culprit and self._random.random() < self.rate else Answer.GOOD
 
     def scan(self) -> tuple[int, int]:
-        """The first bad point lies in this range: what trying every point from the oldest on says."""
+        """Return the range of the first bad point, as a test of every point from the oldest on finds it."""
         tested = [p for p in range(self.points) if p not in self.untestable]
         return max(p for p in tested if p < self.culprit) + 1, min(p for p in tested if p >= self.culprit)
 
@@ -106,7 +106,7 @@ def test_a_flaky_failure_is_named_as_surely_as_is_said(rate: float) -> None:
         ended += result.kind in (Kind.CULPRIT, Kind.RANGE)
         wrong += not result.first <= world.culprit <= result.last
     assert ended >= 118
-    assert wrong <= 0.1 * 120 + 6  # what the threshold allows, and two standard deviations
+    assert wrong <= 0.1 * 120 + 6  # the threshold's share, plus two standard deviations
 
 
 def test_repeating_stops_where_enough_is_known() -> None:

@@ -74,7 +74,7 @@ def test_any_failure_is_taken_where_that_is_asked_for(file: Path) -> None:
 
 def test_a_session_with_fixed_finds_the_commit_that_repaired_a_failure(file: Path) -> None:
     kept, _ = search(question(good=15, bad=0, fixed=True), Probe({CASE: 0}, mended=9), file)
-    assert (found(kept)[CASE].first, found(kept)[CASE].last) == (8, 8)  # the last that fails
+    assert (found(kept)[CASE].first, found(kept)[CASE].last) == (8, 8)  # the last point that fails
 
 
 def test_a_flaky_failure_is_repeated_until_it_is_sure(file: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_next_place_is_made_while_a_case_runs(file: Path) -> None:
     asked = list(dict.fromkeys(workshop.made))
     kept, _ = search(question(), Probe({CASE: 6}), file)
     assert set(asked) >= {f"v{r.point}" for r in kept.runs}
-    assert len(workshop.made) == len(asked)  # none is made twice
+    assert len(workshop.made) == len(asked)  # no place is made twice
 
 
 def test_without_bounds_the_good_end_is_looked_for_backwards(file: Path) -> None:

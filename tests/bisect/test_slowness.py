@@ -1,4 +1,4 @@
-"""Slow, not slow, or not known: invented times of two sides, most of them noisy by a seed."""
+"""The answers slow, not slow and not known, for invented times of two sides, most of them with seeded noise."""
 
 from __future__ import annotations
 

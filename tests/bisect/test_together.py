@@ -12,7 +12,7 @@ POINTS = 40
 
 
 def finish(culprits: dict[str, int]) -> tuple[dict[str, Result], list[int], list[list[int]]]:
-    """(results, points in the order they were prepared, what was foreseen before each)."""
+    """Search. Return the results, the prepared points in order, and the points foreseen at each step."""
     searches = {case: Search(POINTS, bad=POINTS - 1, good=0) for case in culprits}
     prepared: list[int] = []
     foreseen: list[list[int]] = []

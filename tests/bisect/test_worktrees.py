@@ -14,7 +14,7 @@ from tests.bisect.test_points import git, history
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Three commits; ``value`` counts them."""
+    """Return a repository of three commits, in which the file ``value`` holds each one's index."""
     return history(tmp_path / "repository", ({"value": str(i)} for i in range(3)))
 
 
@@ -27,7 +27,7 @@ def commits(repository: Path) -> list[str]:
 
 
 def registered(repository: Path) -> int:
-    """Worktrees that git knows, the repository's own not counted."""
+    """Return the number of worktrees that git knows, without the repository's own."""
     return git(repository, "worktree", "list").count("\n")
 
 

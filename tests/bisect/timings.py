@@ -22,7 +22,10 @@ CASE = "softmax.int[float32-medium]"
 
 @dataclass
 class Timings(Processes):
-    """Writes a run of one case with the seconds of a point, which its Python's name is; each process draws anew."""
+    """Fake processes. Each one stores a run of one case, with the seconds of its point and with new noise.
+
+    The Python of a point has the point's name.
+    """
 
     seconds: Mapping[str, float]
     noise: float = 0.02
@@ -64,7 +67,7 @@ def place(name: str) -> Place:
 
 @dataclass
 class Workshop:
-    """Makes nothing: the Python of a point has the point's name."""
+    """A workshop that makes nothing: the Python of a point has the point's name."""
 
     processes: Processes
 
@@ -72,4 +75,4 @@ class Workshop:
         return place(point.name)
 
     def close(self) -> None:
-        """There is nothing to remove."""
+        """Do nothing: there is nothing to remove."""

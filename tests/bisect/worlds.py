@@ -24,7 +24,7 @@ def points(count: int) -> tuple[Point, ...]:
 
 @dataclass
 class Workshop:
-    """Makes nothing; some points cannot be made, some are the same build as the one before."""
+    """A workshop that makes nothing. ``unusable`` points cannot be made; ``same`` ones equal the build before them."""
 
     unusable: frozenset[int] = frozenset()
     same: frozenset[int] = frozenset()
@@ -46,7 +46,7 @@ class Workshop:
 
 @dataclass
 class Probe:
-    """Fails from each case's culprit on, at a rate; before ``mended`` only; ``other`` points fail in another way."""
+    """A probe that fails at ``rate`` from each case's culprit until ``mended``, and differently at ``other`` points."""
 
     culprits: Mapping[str, int]
     mended: int = 10**6
@@ -92,7 +92,7 @@ def question(count: int = 16, **changes: object) -> Question:
 def search(
     asked: Question, probe: Probe, file: Path, workshop: Workshop | None = None, record: Record | None = None
 ) -> tuple[Record, list[str]]:
-    """(the record at the end, what was told)."""
+    """Run a search. Return its record at the end, and the lines that it told."""
     told: list[str] = []
     kept = record or Record(asked)
     Session(kept, probe, workshop or Workshop(), file, told.append).run()  # type: ignore[arg-type]
