@@ -1,4 +1,4 @@
-"""A live call taken, kept in a file, made again, shrunk and written as a script: the same call each time."""
+"""A live call that is captured, stored, replayed, shrunk and written as a script: the same call each time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def taken(func: Any, *args: Any, **kwargs: Any) -> Call:
 
 
 def strided() -> torch.Tensor:
-    """[3, 2, 4], transposed, with an offset and a tail."""
+    """Return a tensor of shape (3, 2, 4) with permuted strides, an offset, and unused elements behind it."""
     return torch.arange(40.0).as_strided((3, 2, 4), (1, 12, 3), 5)
 
 

@@ -72,7 +72,7 @@ def test_ctrl_c_stores_the_calls_before_it(tmp_path: Path) -> None:
         while not begun.exists():
             assert command.poll() is None
             time.sleep(0.05)
-        os.killpg(command.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(command.pid, signal.SIGINT)  # as Ctrl-C in a terminal does
         assert command.wait(300) == 2
     assert [call.case.cell.overload for call in file.load(Path(output))] == ["ones", "neg"]
 
@@ -112,7 +112,7 @@ def test_a_file_that_holds_no_calls_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_watching_a_program_does_not_load_the_compiler() -> None:
-    """It takes as long to load as torch itself, in every process of a triage."""
+    """Loading the compiler takes as long as loading torch itself, in every process of a triage."""
     watched = (
         "import sys, torch\nfrom conformance import backends\nfrom conformance.triage.watch import Watch\n"
         "with Watch(backends.find('torch:cpu'), lambda *_: None, print) as watch:\n    torch.ones(2) * 2\n"
@@ -122,7 +122,7 @@ def test_watching_a_program_does_not_load_the_compiler() -> None:
 
 
 def test_a_compiled_function_is_watched_op_by_op() -> None:
-    """With the compiler loaded, which must not trace what watches."""
+    """The compiler is loaded here, and must not trace the watching code."""
     seen: list[str] = []
     twice = torch.compile(lambda x: (x + x).neg(), backend="aot_eager")
     x = torch.ones(3)

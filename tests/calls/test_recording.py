@@ -1,4 +1,4 @@
-"""Recordings of calls without bytes, as those of the models that ship with the suite."""
+"""Recordings of calls without bytes, like the recorded models that ship with the suite."""
 
 from __future__ import annotations
 

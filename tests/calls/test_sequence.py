@@ -1,4 +1,4 @@
-"""Calls that follow one another: which storages they share, what is left when some are left out."""
+"""Sequences of calls: the storages that they share, and the calls that remain when some are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.calls.test_calls import BACKEND, OPS, taken
 
 
 def recorded(program: Any, **bounds: int) -> tuple[list[Step], Gaps]:
-    """The steps of a program on the CPU, as a watched run keeps them."""
+    """Return the steps of a program on the CPU, as a watched run keeps them, and their gaps."""
     history = History(CPU, **bounds)
     with Watch(BACKEND, lambda *_: None, lambda *_: None, history):
         program()
@@ -56,7 +56,7 @@ def test_a_storage_that_does_not_change_is_stored_once() -> None:
 def test_the_last_calls_are_kept_within_bounds_and_the_rest_counted(bounds: dict[str, int]) -> None:
     def five() -> None:
         for size in range(5):
-            torch.ones(1000).mul_(size)  # of other bytes than the next, once it was multiplied
+            torch.ones(1000).mul_(size)  # after mul_, each tensor has other bytes than the next
 
     steps, gaps = recorded(five, **bounds)
     assert len(steps) + gaps.cut == 10
