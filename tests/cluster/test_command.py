@@ -21,7 +21,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "matrices").mkdir()
     (tmp_path / "matrices/demo.toml").write_text(MATRIX)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "ray", None)  # as where it is not installed
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if Ray were not installed
 
 
 def refused(*arguments: str) -> str:
@@ -49,7 +49,7 @@ def test_an_unknown_lane_lists_near_names() -> None:
 
 def test_an_address_where_nothing_answers_is_refused_at_once() -> None:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # and does not listen
+        free.bind(("127.0.0.1", 0))  # bound, but does not listen
         address = f"ray://127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"no Ray answers at {address}: .*is a head node running"):
             ray_cluster.check_answers(address)

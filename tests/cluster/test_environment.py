@@ -24,7 +24,7 @@ pathlib.Path(".nox", sys.argv[-1] + ".python").write_text(sys.executable)
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout whose nox notes what it makes."""
+    """Return a checkout whose nox lists the environments that it makes."""
     (tmp_path / "noxfile.py").touch()
     (tmp_path / "nox.py").write_text(NOX)
     monkeypatch.setattr(environment, "_nox", lambda: [sys.executable, str(tmp_path / "nox.py")])

@@ -1,4 +1,4 @@
-"""One task on a node: records as they come, and what it makes of each end of pytest."""
+"""One task on a node: the records that it sends as they come, and its result for each end of pytest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ journal.flush()
 
 
 class Mail:
-    """An inbox that keeps what it gets. ``goes_on``: its answer to a task."""
+    """An inbox that keeps the lines it gets. Once it has lines, it answers a task with ``goes_on``."""
 
     def __init__(self, begun: Begun = Begun(1), goes_on: bool = True) -> None:  # noqa: B008 - is immutable
         self._begun, self._goes_on = begun, goes_on
@@ -43,7 +43,7 @@ class Mail:
 
 @pytest.fixture
 def order(tmp_path: Path) -> Order:
-    """An order for a shard, in a checkout whose environment exists."""
+    """Return an order for a shard, in a checkout whose environment exists."""
     (tmp_path / "matrices").mkdir()
     (tmp_path / "matrices/demo.toml").write_text(MATRIX)
     (tmp_path / ".nox").mkdir()
@@ -83,7 +83,7 @@ def test_a_task_that_may_not_begin_starts_nothing(order: Order) -> None:
 
 def test_a_stop_interrupts_pytest_and_its_last_records_are_sent(order: Order) -> None:
     mail = Mail(goes_on=False)
-    # The interruption may come as soon as the lines are there, so that they are written where it is handled.
+    # The interruption may come as soon as the lines are written, so the program writes them inside the ``try``.
     writing = textwrap.indent(JOURNAL + "time.sleep(600)\n", "    ")
     closing = "except KeyboardInterrupt:\n    journal.write('ord\\n')\n    sys.exit(2)"
     assert run(order, f"try:{writing}{closing}", mail).state is State.STOPPED

@@ -1,4 +1,4 @@
-"""A cluster run on a cluster that is played: what is stored of each lane, and how it ends."""
+"""A cluster run on a fake cluster: the stored results of each lane, and the end of the run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def manifest_of(shard: str, seen: Sequence[Observation], at: datetime | None = N
 
 
 def ended(scratch: Path, shard: str, seen: Sequence[Observation], at: datetime | None = None) -> Ended:
-    """What a node returns of a shard with these cells."""
+    """Return the result of a node that ran a shard with these observations."""
     told = manifest_of(shard, seen, at)
     ledger = Ledger(scratch / LANE.name, told, [o.cell for o in seen], [Target("mm", "native")], ())
     for o in seen:
@@ -53,13 +53,13 @@ def ended(scratch: Path, shard: str, seen: Sequence[Observation], at: datetime |
 
 
 def lines(shard: str, seen: Sequence[Observation], of: Sequence[Observation]) -> tuple[str, ...]:
-    """The journal of a shard that is in the middle of its cells."""
+    """Return the lines of the journal of a shard that is in the middle of its cells."""
     head = {"format": journal._FORMAT, "version": runs.VERSION, **asdict(manifest_of(shard, of))}  # noqa: SLF001 - as its writer
     return (json.dumps(head), *(json.dumps(o.to_json()) for o in seen))
 
 
 class Played:
-    """A cluster that says at each look what it was given for it. An order has an end if one is given."""
+    """A fake cluster. Each wait takes the next of ``looks``: the news and the ends of orders, by shard."""
 
     def __init__(self, *looks: tuple[list[News], dict[str, Ended]], lacking: str = "") -> None:
         self._looks = list(looks)
@@ -93,7 +93,7 @@ class Played:
 
 
 class Told(View):
-    """What the user reads."""
+    """A view that keeps the lines that the user reads."""
 
     def __init__(self) -> None:
         super().__init__(Console(), [])

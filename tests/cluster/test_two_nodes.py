@@ -26,7 +26,7 @@ from conformance.vocabulary import Status
 
 pytest.importorskip("ray", reason="Ray is not installed; `nox -s cluster-tests` installs it")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own warnings
 
 CHECKOUT = Path(__file__).parents[2]
 FEW = ("-k", "(masked_fill_ or roll or diag_embed) and float32")
@@ -47,7 +47,7 @@ def pytest_runtest_logreport(report):
 
 
 class Nodes:
-    """A head without processors, and the nodes that run tasks."""
+    """A Ray cluster: a head without processors, and the nodes that run tasks."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -71,7 +71,7 @@ def nodes() -> Iterator[Nodes]:
 
 @pytest.fixture
 def lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> matrix.Lane:
-    """The lane of a checkout that has nothing but a matrix and the environment of the suite's own main lane."""
+    """Return the lane of a checkout that has only a matrix and the environment of the suite's own main lane."""
     own = matrix.load_all(CHECKOUT / "matrices")[0]
     made = process.interpreter_file(CHECKOUT, process.environment_name(own, own.main_torch, own.builds[0], alone=True))
     (tmp_path / "matrices").mkdir()
@@ -89,7 +89,7 @@ def lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> matrix.Lane:
 
 
 class Listening(View):
-    """A view that keeps what it tells."""
+    """A view that keeps the lines that it tells."""
 
     def __init__(self) -> None:
         self.row = Row("", 0)
@@ -118,7 +118,7 @@ class Killing(Listening):
 
 
 def run_shards(nodes: Nodes, lane: matrix.Lane, view: Listening) -> Exit:
-    """Run the few cells of the lane in two shards; the results lie in ``results``."""
+    """Run the few cells of the lane in two shards. The results are in ``results``."""
     environment = process.find(Path.cwd(), lane.name)[1]
     listing = planning.order_of(lane, environment, str(Path.cwd()), "token", ("-p", "holding", *FEW), reuse=True)
     plan = planning.plan(listing, jobs.split([(lane, "")], 2), "")
@@ -167,5 +167,5 @@ def test_a_shard_that_kills_its_worker_again_and_again_is_given_up(
     lost = {o.reason for o in observations if o.status is Status.NOT_REACHED}
     assert len(observations) == view.row.cells
     assert [reason.partition(", on ")[0] for reason in lost] == ["the process that ran the shard died 3 times"]
-    # The second shard and what came of the first.
+    # These are the cells of the second shard, and those of the first that were recorded.
     assert run.by_status[Status.PASS.value] > len(observations) // 4
