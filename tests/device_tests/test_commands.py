@@ -20,7 +20,7 @@ RULE = '[[rule]]\nop = "acos"\ndtype = "int8"\nstatus = "fail"\nreason = "known 
 
 @pytest.fixture(autouse=True)
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in which two cells fail that PyTorch's tests try, and two that they do not."""
+    """Store a run in which four cells fail: PyTorch's tests try two of them."""
     monkeypatch.setattr(device_test_lists, "_opinfo_map", lambda: OPS)
     monkeypatch.chdir(tmp_path)
     cells = (

@@ -1,4 +1,4 @@
-"""Lists made of failing cells: what they have in common is one entry, and nothing is dropped."""
+"""Lists made of failing cells: common parts of cells become one entry, and no cell is dropped."""
 
 from __future__ import annotations
 

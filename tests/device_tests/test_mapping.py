@@ -1,4 +1,4 @@
-"""Which OpInfos and which kinds of tests a failing cell stands for."""
+"""The OpInfos and the kinds of tests that a failing cell stands for."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_pytorchs_own_table_of_ops_names_tests_of_every_kind() -> None:
     unknown = {
         kind: tests for kind, tests in facts.TESTS_OF_KIND.items() if kind != facts.PLAIN and not named & {*tests}
     }
-    assert unknown.keys() <= {"functionalize"}  # named for few ops, and on some versions for none
+    assert unknown.keys() <= {"functionalize"}  # few ops name its tests, and on some versions none does
 
 
 def _tests_named(decorators: Iterable[Any]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""The failing cells that a list names, and what in the list names none."""
+"""The failing cells that a list names, and the entries that name none."""
 
 from __future__ import annotations
 

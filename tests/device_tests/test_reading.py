@@ -1,4 +1,4 @@
-"""Lists that are read and never run: exported files, and what backends write by hand."""
+"""Lists that are read but never executed: exported files, and lists that backends write by hand."""
 
 from __future__ import annotations
 

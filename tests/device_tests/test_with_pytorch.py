@@ -18,7 +18,7 @@ from conformance.results import expectations, store
 from conformance.results.expectations import Verdict
 from conformance.vocabulary import Status
 
-# Tests as a backend has them: for each op and dtype, and for CPU too.
+# Tests like those of a backend: for each op and dtype, on the device and on CPU.
 TESTS = """
 import json, sys, unittest
 import refnpu, torch
@@ -61,12 +61,12 @@ print(json.dumps({**found, "unexpected": unexpected, "run": result.testsRun}))
 """
 FAULT = {"REFNPU_FAULT": "layer_norm_eps_outside_sqrt"}
 BROKEN = ["native_layer_norm", "nn_functional_layer_norm"]
-# Test of one op: two dtypes of test_value, one of test_out, and test_dtypes; on CPU and on the device.
+# Four tests per op (two dtypes of test_value, one of test_out, and test_dtypes), on CPU and on the device.
 RUN = 4 * 4 * 2
 
 
 def ran(where: Path, *arguments: str, **environment: str) -> dict[str, list[str]]:
-    """What the tests of a backend end in, by how they end; without those that pass."""
+    """Run the tests of a backend. Return the names of those that do not pass, by their result."""
     (where / "tests.py").write_text(TESTS, encoding="utf-8")
     variables = {**os.environ, **environment}
     command = [sys.executable, "tests.py", *arguments]
