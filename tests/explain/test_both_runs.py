@@ -1,4 +1,4 @@
-"""The part of a scenario's script that compares: its results differ where the suite says so."""
+"""The comparison in a scenario's script: it finds the differences that the suite finds."""
 
 from __future__ import annotations
 

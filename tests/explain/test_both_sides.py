@@ -99,7 +99,7 @@ def arguments(tensor: torch.Tensor, base: torch.Tensor, before: torch.Tensor) ->
 
 
 def called(cpu: float, device: float, before: float = 1.0) -> Callable[..., object]:
-    """A call that leaves a number in its argument, and returns nothing."""
+    """Return a call that writes a number to its argument and has no result."""
 
     def call(where: str, widened: object = None) -> object:
         base = torch.tensor([cpu if where == "cpu" else device]).view(torch.uint8)

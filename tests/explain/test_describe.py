@@ -21,7 +21,7 @@ from tests.samples import sample, slot
 
 
 def message(*args: Arg, layout: str, variant: str, dtype: str = "float32", route: str = "native") -> str:
-    """The text about a case of ``masked_fill_`` in which value and gap are wrong."""
+    """Return the text about a case of ``masked_fill_`` with a wrong value and a wrong gap."""
     one = sample("masked_fill_.Scalar", *args, name="own.masking.row.1f37e898")
     cell = CellId("masking", "masked_fill_.Scalar", dtype, layout)
     case = next(c for c in cases(cell, [one]) if c.variant == variant)

@@ -83,12 +83,12 @@ untouched: self: 4 bytes outside the view changed, first at byte 0 of 32: 0x00, 
         )
 
 
-# Each kind of finding and its text; the facts are those that the judge records.
+# Each kind of finding, with facts as the judge records them, and its text.
 _BOUND = {"exact": False, "multiple": 4.0, "ulps": 8.0, "dtype": "float16", "magnitude": 0.0, "accumulates": False,
           "terms": 1, "spread": False}  # fmt: skip
 _ERROR = {"type": "ValueError", "message": "not today"}
 _LOST = {"bytes": 40, "objects": 1, "at": ["a.cpp:5 lose", "a.cpp:9 main"], "trouble": ""}
-# As judging/patterns.py makes one.
+# A pattern as judging/patterns.py makes it.
 PATTERN = {
     "wrong": 2, "of": 6, "first": 4, "last": 5, "where": {"kind": "flat", "size": 6, "from": 4, "to": 5},
     "values": {"kind": "zero"},

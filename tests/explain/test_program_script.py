@@ -1,4 +1,4 @@
-"""Scripts of scenarios, which are several modules in one: none defines again what one before it reads."""
+"""Scripts of scenarios, made of several modules: none redefines a name that an earlier one reads."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from conformance import backends
 from conformance.explain import program_script
 from conformance.scenarios import catalogue
 
-# One scenario of each module: all of a module have the same script but for its last line.
+# One scenario per module: the scripts of a module's scenarios differ only in their last line.
 BY_MODULE = {catalogue.find(name).module: name for name in catalogue.names()}
 
 
 def defined_by(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement of a module gives a value."""
+    """Return the names that a statement of a module defines or assigns."""
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return {statement.name}
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -36,13 +36,13 @@ def read_later(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def taken_away(script: str) -> set[str]:
-    """Return the names that are defined again behind a function that reads the first value when it is called."""
+    """Return the names that are redefined after a function that reads them when it is called."""
     known, read, found = set[str](), set[str](), set[str]()
     for statement in ast.parse(script).body:
         names = defined_by(statement)
         found |= names & known & read
         known |= names
-        text = f"from __future__ import annotations\n{ast.unparse(statement)}"  # which are not evaluated
+        text = f"from __future__ import annotations\n{ast.unparse(statement)}"  # annotations are not evaluated
         read |= set(read_later(symtable.symtable(text, "script", "exec")))
     return found
 
@@ -64,7 +64,7 @@ def test_the_program_of_a_script_leaves_out_what_the_gate_found_broken(
     broken: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, module = catalogue.find("serialization:pickled"), types.ModuleType("the_script")
-    monkeypatch.setitem(sys.modules, module.__name__, module)  # where dataclasses look up their annotations
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look up annotations there
     script = program_script.script(scenario, backends.find("torch:cpu"), "the case", without=broken)
     assert ("Found broken by the bring-up gate" in script) == bool(broken)
     exec(script, module.__dict__)

@@ -1,4 +1,4 @@
-"""A case as a script that needs torch and the backend alone: it runs, and makes the very arguments of the case."""
+"""A case as a script that needs only torch and the backend: it runs, and makes the exact arguments of the case."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
 
 @pytest.mark.parametrize("overload", ["exp_", "exp", "exp.out"])
 def test_a_script_of_a_dtype_that_cpu_lacks_computes_in_a_wider_one(plan: Plan, overload: str) -> None:
-    """CPU has these ops in halves, which stands for a device that has them."""
+    """CPU takes the place of a device that has these ops in float16."""
     found = repro.find(plan, case_id(plan, "pointwise_unary", overload, "float16", "contiguous"))
     text = repro.script(plan, replace(found, sample=replace(found.sample, dtypes=("float32",))))
     assert "CPU lacks the op in float16, computes in float32, and rounds." in text
@@ -199,7 +199,7 @@ def test_a_script_that_is_too_long_is_left_to_the_command(plan: Plan, monkeypatc
 
 
 def test_the_script_of_a_program_loads_torch_before_the_device() -> None:
-    """A backend that torch loads by itself cannot be imported first."""
+    """A backend that torch loads automatically cannot be imported before torch."""
     backend = backends.find("torch:cpu")
     backend.module = "mine"
     lines = program_script.script(catalogue.find("masks:odd_bools"), backend, "the case").splitlines()
