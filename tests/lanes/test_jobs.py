@@ -37,7 +37,7 @@ LANE = "demo-torch2.8-malloc-release"
 
 @pytest.fixture
 def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with one matrix."""
+    """Return the working directory, with one matrix."""
     (tmp_path / "matrices").mkdir()
     (tmp_path / "matrices/demo.toml").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
@@ -56,7 +56,7 @@ def planned(*arguments: str) -> list[tuple[str, str, float | None]]:
 
 
 def measure(results: Path, lane: str, minutes: float) -> None:
-    """A whole run of a lane whose cells took so long."""
+    """Store a whole run of a lane whose cells took ``minutes``."""
     cells = [observed("mm", wall_ns=int(6e10 * minutes)), observed("cat", wall_ns=0)]
     name = run_name(lane, datetime(2026, 1, 1, tzinfo=timezone.utc))
     with store.Writer(results / lane, manifest(lane=lane, run=name)) as writer:

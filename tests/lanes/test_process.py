@@ -18,7 +18,7 @@ PLAIN, ASAN = "demo-torch2.8-guard-release", "demo-torch2.8-guard-asan"
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with one matrix, in which the environments of 2.8 are made."""
+    """Return a checkout with one matrix, in which the environments of torch 2.8 exist."""
     (tmp_path / "matrices").mkdir()
     (tmp_path / "matrices" / "demo.toml").write_text(GOOD)
     (tmp_path / ".nox").mkdir()

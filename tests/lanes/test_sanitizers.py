@@ -19,7 +19,7 @@ process.malloc.restype = ctypes.c_void_p
 
 
 def run(action: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """A Python that does something through the C library, under AddressSanitizer."""
+    """Run a Python that executes ``action`` with the C library, under AddressSanitizer."""
     variables = sanitizers.variables(("address",), None, environ)
     command = [sys.executable, "-c", LEAKY.format(action=action)]
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ PYTHON = (3, 11)
 
 
 def wheel(directory: Path, version: str = "2.13.0+cpu", tag: str = "cp311-cp311") -> dict[str, str]:
-    """Put an empty wheel in a directory; the environment in which it is found."""
+    """Put an empty wheel in a directory. Return the environment variables with which it is found."""
     (directory / f"torch-{version}-{tag}-{next(iter(platform_tags()))}.whl").touch()
     return {"PIP_FIND_LINKS": str(directory)}
 
