@@ -8,7 +8,7 @@ from conformance.models.model import ModelCall, Recording
 
 
 def slot(index: int = 0, shape: tuple[int, ...] = (2, 3), dtype: str = "float32", **given: object) -> TensorSlot:
-    """A tensor in a storage of its own."""
+    """Return a tensor in a storage of its own."""
     fields: dict[str, object] = {"name": f"a{index}", "written": False, "pool": f"s{index}", **given}
     return TensorSlot(index, shape=shape, dtype=dtype, **fields)  # type: ignore[arg-type]  # of several types
 
@@ -20,7 +20,7 @@ def dense(of: TensorSlot) -> Placement:
 def call(
     overload: str, *slots: TensorSlot, count: int = 1, made: int = 0, placed: tuple[Placement, ...] = ()
 ) -> ModelCall:
-    """A call with these tensors, by default contiguous float32 ones, made ``count`` times."""
+    """Return a call that is made ``count`` times. By default, it has one float32 tensor, and is contiguous."""
     tensors = slots or (slot(),)
     sample = Sample("call.0", overload, "float32", ("float32",), tensors, (), tensors)
     return ModelCall(sample, placed or tuple(map(dense, tensors)), (), made, {"inference": count})

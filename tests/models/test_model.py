@@ -1,4 +1,4 @@
-"""What a call of a recorded model says of itself."""
+"""The properties of a call of a recorded model: copied bytes, dtype, strides."""
 
 from __future__ import annotations
 

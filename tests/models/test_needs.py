@@ -1,4 +1,4 @@
-"""What the calls of models need of a backend."""
+"""The operators that the calls of models need of a backend."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_operators_without_a_kernel_have_the_calls_of_each_model_that_need_them(
 def test_operators_that_fall_back_have_the_bytes_of_their_calls() -> None:
     use = needs.falling_back(MODELS, Served(ROUTES, BELOW))["add"]
     assert dict(use.models) == {"a": 5, "b": 5}
-    assert use.copied == 7 * 24 + 3 * (16 + 16)  # a (2, 3) argument of each conv; (4,) down and as much up
+    assert use.copied == 7 * 24 + 3 * (16 + 16)  # a (2, 3) argument of each conv; (4,) to CPU, and as much back
 
 
 @pytest.mark.parametrize(
