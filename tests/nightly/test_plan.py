@@ -31,7 +31,7 @@ def planned(
 
 
 def applied(actions: list[Action], issues: tuple[Issue, ...] = ()) -> tuple[Issue, ...]:
-    """The tracker after the actions."""
+    """Return the issues of the tracker after the actions."""
     of = {issue.number: issue for issue in issues}
     for action in actions:
         number = action.number or max(of, default=0) + 1
@@ -90,7 +90,7 @@ def test_families_of_one_culprit_are_one_issue() -> None:
 
 
 def explained(kernel: str, *overloads: str, lane: str = LANES[0]) -> list[Failing]:
-    """Failing cells that one kernel explains."""
+    """Return failing cells that one kernel explains."""
     cells = [failing(overload, lane) for overload in overloads]
     ids = tuple(f.seen.cell for f in cells)
     first = cells[0]
@@ -117,7 +117,7 @@ def test_a_new_family_of_a_cause_joins_its_issue_and_old_ones_keep_theirs() -> N
     (more,) = planned(*explained("copy_", "copy_", "clone", "flip"), *explained("mm", "mm"), issues=issues)
     assert (more.kind, more.number) == ("update", 1)
     issues = applied([more], issues)
-    # Tomorrow another kernel explains all of them: the issues that there are speak for their families nevertheless.
+    # If another kernel explains all of them the next night, the existing issues still stand for their families.
     changed = planned(*explained("empty", "copy_", "clone", "flip", "mm"), issues=issues)
     assert {(a.kind, a.number) for a in changed} == {("update", 1), ("update", 2)}
     kept = applied(changed, issues)

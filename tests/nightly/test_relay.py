@@ -27,7 +27,7 @@ def failing(overload: str = "mm", text: str = "differs\nmore") -> Failing:
 
 
 def older(case: str, text: str) -> CaseFailure:
-    """A failure whose text is this, whatever it is."""
+    """Return a failure in the older format, with this text."""
     return CaseFailure(case, older=text, older_check="value")
 
 

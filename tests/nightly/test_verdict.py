@@ -1,4 +1,4 @@
-"""Why a night failed, in the terms of PyTorch's CI relay."""
+"""The verdict on a failed night, in the terms of PyTorch's CI relay."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_failure_that_came_with_another_torch_alone_is_upstream() -> None:
 def test_a_failure_that_a_search_finds_in_the_backend_is_the_backend_s() -> None:
     found = told(night(failing()), a_case=BACKEND)
     assert (found["category"], found["confidence"]) == ("backend", "high")
-    assert "suspected_upstream" not in found  # the relay drops a verdict that has it
+    assert "suspected_upstream" not in found  # the relay drops a verdict with this field
 
 
 def test_one_search_speaks_for_all_cells_of_its_family() -> None:
