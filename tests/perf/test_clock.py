@@ -10,7 +10,7 @@ from conformance.perf.clock import Timed, alternate
 
 
 class Device:
-    """A device on which a call returns after one second, and is done when the device is waited for, after nine more."""
+    """A device with a fake clock: a call returns after one second, and the wait for it takes nine more."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -65,7 +65,7 @@ def test_blocks_of_both_sides_alternate_and_take_turns_to_be_first(monkeypatch: 
         monkeypatch.setattr(side, "settle", lambda _: None)
     found = alternate(*sides, seconds=1, blocks=4)
     assert (found.device, found.host, found.cpu) == ((10,) * 4, (1,) * 4, (2,) * 4)
-    readings = 4  # of a block: two of the calls that warm it up, two of its own
+    readings = 4  # per block: two for its warm-up calls, two for its own calls
     order = [device.blocks[i] for i in range(0, len(device.blocks), readings)]
     assert order == ["device", "cpu", "cpu", "device", "device", "cpu", "cpu", "device"]
 

@@ -23,7 +23,7 @@ def test_a_machine_that_is_slower_today_is_no_regression() -> None:
 
 
 def test_noise_alone_is_no_difference() -> None:
-    """No pair of a hundred differs: the processes of each run differ by 10 %, and its blocks by 10 %."""
+    """None of 100 pairs differs, although the processes of each run differ by 10 %, and its blocks by 10 %."""
     noisy = [record(f"op{n}", of=rounds(1e-3, noise=0.1, seed=n)) for n in range(100)]
     again = [record(f"op{n}", of=rounds(1e-3, noise=0.1, seed=n + 1000)) for n in range(100)]
     assert {c.change for c in compare(noisy, again).cases} == {Change.SAME}

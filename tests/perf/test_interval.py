@@ -21,7 +21,7 @@ def test_the_interval_contains_the_ratio_that_the_times_were_made_with() -> None
 
 
 def test_processes_that_differ_widen_the_interval() -> None:
-    """Blocks of one process agree with each other, and say nothing about the next process."""
+    """Blocks of one process agree with each other, but do not predict those of the next process."""
     alike, unlike = (of_ratio(blocks(1.0, 1, between=b, within=0.001), blocks(1.0, 2, between=b)) for b in (0, 0.2))
     assert unlike.high - unlike.low > 5 * (alike.high - alike.low)
 

@@ -1,4 +1,4 @@
-"""What the children of a measured run answer, on CPU alone."""
+"""The replies of the children of a measured run, on CPU alone."""
 
 from __future__ import annotations
 

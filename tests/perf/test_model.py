@@ -41,7 +41,7 @@ def test_a_spread_of_one_time_is_that_time() -> None:
 
 
 def test_the_ratio_to_cpu_is_taken_block_by_block() -> None:
-    """CPU's times in these blocks differ by a factor of up to three, and the device's by the same one."""
+    """CPU's times in these blocks differ by a factor of up to three, and the device's times by the same factor."""
     assert record(of=rounds(5e-3, 1e-3, noise=0)).ratio == pytest.approx(5)
 
 

@@ -68,7 +68,7 @@ def test_each_case_has_a_round_of_each_process() -> None:
     assert found["neg"].work is not None
     assert found["neg"].sample == "own.x.1*2"
     assert machine == MACHINE
-    assert fake.started == 4  # one to find samples, and one a round
+    assert fake.started == 4  # one child to find samples, and one per round
 
 
 def test_a_death_is_a_crash_and_the_cases_after_it_are_measured() -> None:

@@ -63,7 +63,7 @@ def test_an_op_whose_values_cannot_be_made_is_unsuitable(
 
 
 def test_a_factor_follows_the_growth_that_was_measured() -> None:
-    """Elements of a matrix grow as the square of its side, and a product of two as the third power of it."""
+    """The elements of a matrix grow with the square of its side, and the operations of a product with its cube."""
     own, more = Extent(100, 400, 0), Extent(400, 1600, 0)
     assert factor(own, more, 1_000_000) == pytest.approx(100)
     product, twice = Extent(100, 400, 2000), Extent(400, 1600, 16_000)
@@ -71,6 +71,6 @@ def test_a_factor_follows_the_growth_that_was_measured() -> None:
 
 
 def test_a_result_that_grows_faster_than_the_arguments_bounds_them() -> None:
-    """The result of an outer product is the largest tensor, so that its elements count."""
+    """The result of an outer product is the largest tensor, so its elements count."""
     own, more = Extent(25, 140, 0), Extent(100, 480, 0)
     assert factor(own, more, 2500) == pytest.approx(10)

@@ -59,7 +59,7 @@ def test_a_run_of_cells_has_no_times(tmp_path: Path) -> None:
     other.mkdir(parents=True)
     (other / store.MANIFEST).write_text('{"format": "op-conformance run", "version": 3}')
     with pytest.raises(StoreError, match="perf runs there: none"):
-        store.find(tmp_path, "demo")  # many runs have this in their names
+        store.find(tmp_path, "demo")  # many names of runs contain this
     with pytest.raises(StoreError, match="names a run of the cells, which has no times"):
         store.find(tmp_path, "cccccc")
     with pytest.raises(StoreError, match="not the manifest of a perf run"):

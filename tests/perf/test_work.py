@@ -22,7 +22,7 @@ def slot(index: int, name: str, *, written: bool = False, pool: str = "float32")
 
 
 def call(op: Callable[..., object], *slots: TensorSlot) -> Side:
-    """A call of an op with ones of 64 bytes."""
+    """Return one side of a call, with a 64-byte tensor of ones for each slot."""
     tensors = [torch.ones(4, 4) for _ in slots]
     sample = Sample("s", "x", "float32", ("float32",), slots, (), slots)
     return Side(sample, tensors, list(tensors), {}, op)
@@ -76,7 +76,7 @@ def test_operations_of_an_op_with_an_output_are_counted() -> None:
 
 
 def copies_of(name: str, overload: str) -> tuple[int, int | None, int]:
-    """What a call on the device copies, how many fallbacks it takes, and the elements of its argument."""
+    """Return the bytes that a call's fallbacks copy, the fallbacks, and the elements of its first argument."""
     backend = backends.find(name)
     corpus = reader.load(generated=False)
     sample = suitable(corpus.recorded(overload), "float32")[0]
@@ -87,7 +87,10 @@ def copies_of(name: str, overload: str) -> tuple[int, int | None, int]:
 
 
 def in_child(name: str, overload: str) -> tuple[int, int | None, int]:
-    """The same in a child: a process that has used the device cannot fork children that use it, as other tests do."""
+    """Return ``copies_of`` from a child process.
+
+    A process that has used the device cannot fork children that use it, as other tests do.
+    """
     pytest.importorskip("refnpu", reason="the reference NPU is not installed")
     with ProcessPoolExecutor(1, get_context("fork")) as pool:
         return pool.submit(copies_of, name, overload).result()
@@ -102,4 +105,4 @@ def test_the_bytes_of_a_fallback_are_those_of_its_arguments_and_results(overload
 @pytest.mark.parametrize(("overload", "storages"), [("erfinv.out", 3), ("neg.out", 0)], ids=["falls back", "native"])
 def test_without_counters_the_route_says_what_falls_back(overload: str, storages: int) -> None:
     copied, fell_back, elements = in_child("refnpu:npu", overload)
-    assert (copied, fell_back) == (storages * 4 * elements, None)  # both arguments down, and what is written up
+    assert (copied, fell_back) == (storages * 4 * elements, None)  # both arguments to CPU, the written one back

@@ -15,14 +15,14 @@ from tests.records import manifest
 SERIES = "demo-torch2.8-malloc-release+perf"
 BEGAN = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
 
-# A machine whose device copies a gigabyte a second, and multiplies no faster than CPU.
+# A machine whose device copies 1 GB/s and computes 1 GFLOP/s, and whose CPU copies 2 GB/s and computes 10 GFLOP/s.
 MACHINE = Machine(Limits(1e9, 1e9, 1e-6), Limits(2e9, 1e10, 5e-7))
 
 
 def rounds(
     device: float, cpu: float = 1e-3, *, processes: int = 5, noise: float = 0.02, seed: int = 0, busy: float = 3.0
 ) -> list[Round]:
-    """Rounds of five blocks. What else the machine does slows both sides of a block by a factor of up to ``busy``."""
+    """Return rounds of five blocks. Other load slows both sides of a block by a factor of up to ``busy``."""
     draw = random.Random(seed)
     found = []
     for _ in range(processes):
@@ -37,18 +37,18 @@ def record(
     overload: str = "add.Tensor", size: Size = Size.LARGE, *, device: float = 1e-3, cpu: float = 1e-3,
     work: Work | None = None, of: Sequence[Round] | None = None, shapes: tuple[tuple[int, ...], ...] = ((10,),),
 ) -> Record:  # fmt: skip
-    """A measured case."""
+    """Return the record of a measured case."""
     made = Work(10, 80, 40) if work is None else work
     blocks = rounds(device, cpu, noise=0, busy=1) if of is None else of
     return Record(Key(overload, "float32", size), "native", End.MEASURED, "", "s", shapes, made, tuple(blocks))
 
 
 def ended(end: End, overload: str = "add.Tensor", reason: str = "why") -> Record:
-    """A case that was not measured."""
+    """Return the record of a case that was not measured."""
     return Record(Key(overload, "float32", Size.LARGE), "native", end, reason)
 
 
 def timed(results: Path, *records: Record, token: str = "aaaaaa") -> Path:
-    """Store a run with these records. Return its directory."""
+    """Store a run with these records, and return its directory."""
     name = run_name(SERIES, BEGAN, token)
     return store.save(results, manifest(collected=len(records), run=name), MACHINE, {"rounds": 5}, records)
