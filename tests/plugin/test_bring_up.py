@@ -1,4 +1,4 @@
-"""A device on which a primitive is broken: said once, and only the cells that need it do not run."""
+"""A device with a broken primitive, which is reported once. Only the cells that need the primitive do not run."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ COMMAND = (
 
 PATIENCE = 300  # seconds
 
-# Holds a run back after 30 cells, so that no test depends on when it interrupts the run.
+# Stops the progress of a run after 30 cells, so that no test depends on when it interrupts the run.
 HELD = """
 import time
 
@@ -38,7 +38,7 @@ def pytest_runtest_logreport():
         time.sleep(0.01)
 """
 
-# Stops one child for good in the middle of a cell, and leaves the numbers of its worker and of itself.
+# Stops one child with SIGSTOP in the middle of a cell, and writes the process ids of its worker and of the child.
 STOPPED = """
 import contextlib, os, pathlib, signal
 from conformance.running.cell_runner import CellRunner
@@ -64,7 +64,7 @@ class Run:
     """A run in a directory of its own."""
 
     def __init__(self, directory: Path, *arguments: str, largest_file: int = 0, plugin: str = "") -> None:
-        """``plugin``: the text of one."""
+        """Start the run. ``plugin``: the source of a pytest plugin, if any."""
         self.directory = directory
         if plugin:
             (directory / "of_the_run.py").write_text(plugin)
@@ -77,7 +77,7 @@ class Run:
         self.pid = self._process.pid
 
     def after(self, cells: int) -> Run:
-        """Wait until so many cells were observed."""
+        """Wait until the run has observed this many cells."""
         deadline = time.monotonic() + PATIENCE
         while self._process.poll() is None and time.monotonic() < deadline:
             if any(f.read_bytes().count(b"\n") > cells for f in self.directory.glob("results/*/observations.jsonl")):
@@ -86,7 +86,10 @@ class Run:
         raise AssertionError(f"no {cells} cells were observed: {self.end()}")
 
     def in_the_middle_of_a_cell(self) -> tuple[int, int]:
-        """Wait until a child is stopped. Return its worker, which waits for it and has told of all cells before."""
+        """Wait until a child is stopped. Return the process ids of its worker and of the child.
+
+        The worker waits for the child, and has reported all cells before.
+        """
         deadline = time.monotonic() + PATIENCE
         while self._process.poll() is None and time.monotonic() < deadline:
             if (found := self.directory / "stopped").is_symlink():
@@ -96,7 +99,7 @@ class Run:
         raise AssertionError(f"no child was stopped: {self.end()}")
 
     def end(self) -> tuple[int, str]:
-        """(exit code, what it said)."""
+        """Wait for the end of the run. Return its exit code and its output."""
         return self._process.wait(PATIENCE), self._said.read_text()
 
 
@@ -120,7 +123,7 @@ def descendants(pid: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the run comes to when nobody disturbs it."""
+    """Return the summary of a run that nothing interrupts."""
     directory = tmp_path_factory.mktemp("whole")
     assert Run(directory).end()[0] == Exit.OK
     return summary(directory)
@@ -143,7 +146,7 @@ def test_resume_completes_a_killed_run_without_repeating_cells(
     assert gone(children)
     before = [o.cell for o in store.read(lane(tmp_path)).observations]
     assert 20 <= len(before) < whole["collected"]
-    code, said = Run(tmp_path, "--resume").end()  # with workers or without
+    code, said = Run(tmp_path, "--resume").end()  # with workers or without them
     assert code == Exit.OK
     assert f"resumed: {len(before)} of {whole['collected']} cells were observed by an earlier run" in said
     assert same(tmp_path, whole)
@@ -153,7 +156,7 @@ def test_resume_completes_a_killed_run_without_repeating_cells(
 
 
 def gone(processes: list[int]) -> bool:
-    """Whether all of them end within a while."""
+    """Return whether all processes end within 120 seconds."""
     deadline = time.monotonic() + 120
     while any(Path(f"/proc/{p}/exe").exists() for p in processes):
         if time.monotonic() > deadline:

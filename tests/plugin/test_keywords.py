@@ -1,4 +1,4 @@
-"""-k chooses cells before they become items, as pytest chooses items."""
+"""``-k``, which selects cells before they become items, as pytest selects items."""
 
 from __future__ import annotations
 

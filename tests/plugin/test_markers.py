@@ -18,7 +18,7 @@ CPU = ("--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")
 
 
 def collected(pytester: pytest.Pytester, *args: str) -> list[str]:
-    """The cells of the family masking that are left for a session to run."""
+    """Return the cells of the family ``masking`` that a session selects."""
     result = pytester.runpytest_subprocess(*FAMILY, *CPU, "--collect-only", *args)
     return [line for line in result.outlines if CellId.parse(line)]
 
@@ -105,4 +105,4 @@ def test_other_tests_of_a_session_are_selected_by_their_own_markers(pytester: py
     file = pytester.makepyfile("import pytest\n\n@pytest.mark.slow\ndef test_slow(): ...\n\ndef test_fast(): ...\n")
     selection = ("-m", "slow or float32 and expanded", "-k", "test_ or masked_fill.Scalar")
     result = pytester.runpytest_inprocess(*FAMILY, str(file), *CPU, *selection)
-    result.assert_outcomes(passed=3, deselected=1)  # of the tests; cells that -k and -m leave out are not made
+    result.assert_outcomes(passed=3, deselected=1)  # counts tests: no deselected cell is made

@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def collected(pytester: pytest.Pytester, plugin: str) -> list[str]:
-    """Return the cells that are collected with a plugin, in their order."""
+    """Return the cells that a run with a plugin collects, in order."""
     pytester.makepyfile(other=plugin)
     result = pytester.runpytest_subprocess(*SOME, "-p", "other")
     assert result.ret == 0
@@ -48,4 +48,4 @@ def test_a_plugin_may_order_a_run_of_all(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess(*ALL, "-p", "other")
     assert result.ret == 0
     first = next(line for line in result.outlines if "::" in line)
-    assert first.startswith("scenarios/")  # which is the last directory without the plugin
+    assert first.startswith("scenarios/")  # the last directory without the plugin

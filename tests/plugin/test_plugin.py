@@ -39,7 +39,7 @@ CPU = ("--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")
 
 
 def run(pytester: pytest.Pytester, *args: str, family: str = "masking") -> pytest.RunResult:
-    """One family, not the whole matrix, so that collecting it takes no time."""
+    """Run pytest on one family instead of all, so that collection is fast."""
     return pytester.runpytest_subprocess("--pyargs", f"conformance.ops.{family}", *CPU, *args)
 
 
@@ -226,8 +226,8 @@ def test_an_interrupted_run_keeps_its_observations_and_counts_the_rest(
     with output.open("wb") as stdout:
         p = forked_runs.start(command, pytester.path, stdout)
     wait_for_cells(pytester.path, 20)
-    for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
-        with contextlib.suppress(ProcessLookupError):  # it ended after the first one
+    for _ in range(2):  # an impatient user's second signal comes while the ledger closes
+        with contextlib.suppress(ProcessLookupError):  # the run ended after the first signal
             kill(p.pid, number)
         time.sleep(0.3)
     assert p.wait(PATIENCE) == Exit.INTERRUPTED
@@ -247,7 +247,7 @@ def test_an_interrupted_run_keeps_its_observations_and_counts_the_rest(
 
 
 def wait_for_cells(directory: Path, count: int) -> None:
-    """Until a run has observed so many cells."""
+    """Wait until a run has observed ``count`` cells."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if any(len(f.read_text().splitlines()) > count for f in directory.glob("results/*/observations.jsonl")):

@@ -1,4 +1,4 @@
-"""The pytest sessions that load the suite's plugin, and that other sessions are not affected."""
+"""The pytest sessions that load the suite's plugin, and other sessions, which it does not affect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE_CELL = ("-k", "masked_fill.Scalar and float32-contiguous", "--backend", "tor
 
 
 class Names:
-    """Stands in for pytest's parser, to see the names of the options that the plugin adds."""
+    """A stand-in for pytest's parser that collects the names of the plugin's options."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -42,7 +42,7 @@ def option_names() -> list[str]:
 
 @pytest.fixture
 def foreign(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project whose conftest.py has options of all the suite's names."""
+    """Return a project whose conftest.py has options with the names of all the suite's options."""
     lines = "\n".join(f"    parser.addoption({name!r}, default='theirs')" for name in option_names())
     pytester.makeconftest(f"def pytest_addoption(parser):\n{lines}\n")
     pytester.makepyfile("def test_it(request):\n    assert request.config.getoption('--backend') == 'given'\n")
@@ -61,7 +61,7 @@ def test_a_project_with_a_package_of_the_same_name_runs(tmp_path: Path) -> None:
         (own / module).touch()
     for file in (tmp_path / "test_it.py", own / "test_own.py"):
         file.write_text("def test_it():\n    import conformance.theirs\n")
-    # As the command `pytest` does: `python -m pytest` puts the current directory on the path.
+    # Start as the command `pytest` does: `python -m pytest` would put the current directory on the path.
     command = (sys.executable, "-c", "import sys, pytest; del sys.path[0]; sys.exit(pytest.main())")
     for named in ((), ("conformance",)):
         done = subprocess.run([*command, *named], cwd=tmp_path, capture_output=True, text=True, check=False)

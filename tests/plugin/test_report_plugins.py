@@ -14,7 +14,7 @@ from conformance.support.exit_codes import Exit
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("forked_runs")
 
-# Four cells that pass, one of which a rule expects to fail: a failure.
+# Four cells that pass. A rule expects one of them to fail, so it counts as a failure.
 CELLS = ("-k", "masked_fill.Scalar and float32 and (contiguous or expanded)")
 RULE = """
 [[rule]]
@@ -50,8 +50,8 @@ def pytest_runtest_makereport(item, call):
 def project(
     request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[pytest.Pytester, tuple[str, ...]]:
-    """A directory with a plugin that records all reports, and the arguments of a run of some cells with it."""
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # that of this test is not the run's
+    """Return a directory with a plugin that records all reports, and the arguments of a run of some cells with it."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # this test's worker is not the run's
     pytester.makepyfile(recorder=RECORDER)
     pytester.makefile(".toml", expected=RULE)
     fixed = ("--backend=torch:cpu", "-p", "no:cacheprovider", "--junitxml=junit.xml", "--expected=expected.toml")
@@ -63,7 +63,7 @@ def lines(file: Path) -> list[Any]:
 
 
 def in_junit(file: Path) -> dict[str, tuple[str, str]]:
-    """Of each test in JUnit's XML: what it ended as, and the text of that."""
+    """Return how each test in JUnit's XML ended, and the text of this end."""
     ended = {}
     for case in ET.parse(file).getroot().iter("testcase"):
         assert case.attrib["name"] not in ended

@@ -35,7 +35,7 @@ for arguments in json.loads(sys.argv[1]):
 
 
 def run_each(directory: Path, runs: list[tuple[str, ...]], selection: tuple[str, ...] = SELECTION) -> list[int]:
-    """The exit codes of runs of one family, on the CPU, one after the other."""
+    """Run one family several times on CPU, one run after the other. Return the exit codes."""
     given = json.dumps([[*FAMILY, *selection, *arguments] for arguments in runs])
     command = (sys.executable, "-c", RUNS, given)
     environment = {**os.environ, **forked_runs.WITHOUT_HYPOTHESIS}
@@ -45,7 +45,7 @@ def run_each(directory: Path, runs: list[tuple[str, ...]], selection: tuple[str,
 
 
 def run(directory: Path, *arguments: str, selection: tuple[str, ...] = SELECTION) -> tuple[int, str]:
-    """(exit code, what was said) of one run."""
+    """Run the family once. Return the exit code and the output."""
     done = forked_runs.run((sys.executable, "-m", "pytest", *FAMILY, *selection, *arguments), directory)
     return done.returncode, done.stdout + done.stderr
 
@@ -56,7 +56,7 @@ def merge(directory: Path) -> tuple[int, str]:
 
 
 def result(directory: Path) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
-    """(summary, outcomes) of the one run that is not a shard, without what takes time."""
+    """Return the summary and the outcomes of the one run that is not a shard, without timings."""
     (name,) = runs.names(directory / "results")
     found = runs.opened(directory / "results" / store.RUNS / name)
     rows = [(str(o.cell), o.status, o.cases, o.compared, o.failures) for o in runs.load(found)]
@@ -91,7 +91,7 @@ def test_merged_shards_equal_the_whole_run(
 
 
 def test_a_shard_names_its_part_of_the_cells(tmp_path: Path, whole: Path) -> None:
-    code, said = run(whole, "--shard", "1/2", "--results", str(tmp_path))  # no run there: by number of cases
+    code, said = run(whole, "--shard", "1/2", "--results", str(tmp_path))  # no earlier run there: split by cases
     assert code == Exit.OK
     summary, _ = result(whole)
     assert f"shard 1/2 of {summary['collected']} cells: " in said
