@@ -29,7 +29,7 @@ PROGRAM = "import torch\n\nprint(torch.ones(3) < 2)\n"
 
 
 def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **given: Any) -> runs.Closed:
-    """A closed run, and the summary that a run of these cells has."""
+    """Store and return a closed run of these cells, with the summary of such a run."""
     given = {"collected": len(cells), "run": run_name(lane, NIGHT + timedelta(days=night)), "lane": lane, **given}
     counts = {s.value: sum(c.status is s for c in cells) for s in Status}
     summary = {
@@ -53,7 +53,7 @@ def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **give
 def bad(
     overload: str = "masked_fill_.Scalar", cell: str = "float32-offset_gap", mismatch: Mismatch = GAP
 ) -> Observation:
-    """A failing cell, as the suite records it."""
+    """Return a failing cell, as the suite records it."""
     dtype, _, layout = cell.partition("-")
     of = CellId("masking", overload, dtype, layout)
     case = f"{of}#opinfo.masked_fill.3@self"
@@ -62,7 +62,7 @@ def bad(
 
 
 def nights(results: Path, **given: Any) -> None:
-    """Two nights of a lane: one cell newly fails, one is repaired, one crashes in both; and a second lane."""
+    """Store two nights of a lane: one cell newly fails, one is repaired, one crashes twice. Store a second lane."""
     crash = observed("mm", status=Status.CRASH, signal="SIGSEGV", checks=("",), cases=1, route="fallback")
     ran(results, 0, observed("masked_fill_.Scalar", "float32-offset_gap"), bad("where.self"), crash, backend_commit="a")
     ran(results, 1, bad(), observed("where.self", "float32-offset_gap"), crash, backend_commit="b", **given)

@@ -1,4 +1,4 @@
-"""Cells as columns of characters, against the rows that they were made of."""
+"""Cells as columns of characters, compared with the rows that they were made from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def row(overload: str, dtype: str, layout: str, status: str = "pass", **given: A
 
 
 def read(table: cells.Table, lane: dict[str, Any]) -> list[Row]:
-    """The page's own reading of the columns."""
+    """Read the columns as the page does."""
     t, rows, n = table.columns, [], 0
     why = dict.fromkeys(range(len(t["dtype"])), "")
     at = 0

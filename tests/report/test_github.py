@@ -1,4 +1,4 @@
-"""A run as annotations of a GitHub workflow: what is said, and that no text of a result is taken for a command."""
+"""A run as annotations of a GitHub workflow: their text, in which no text of a result is taken for a command."""
 
 from __future__ import annotations
 

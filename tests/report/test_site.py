@@ -1,4 +1,4 @@
-"""The site's files: what is written, that no text of results is more than text, and that nothing foreign is touched."""
+"""The site's files: their content, in which texts of results stay text, and foreign files, which stay untouched."""
 
 from __future__ import annotations
 

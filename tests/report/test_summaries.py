@@ -1,4 +1,4 @@
-"""A run for a job's page and for services that read JUnit: what it shows, and that none of it is taken for markup."""
+"""A run for a job's page and for services that read JUnit: the content, of which no text is taken for markup."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_code_is_closed_by_its_own_fence_alone(text: str) -> None:
     (fence,) = {re.match("`+", shown)[0], re.search("`+$", shown)[0]}  # type: ignore[index]  # both match
     assert not re.search(f"(?<!`){fence}(?!`)", shown[len(fence) : -len(fence)])
     assert "\n" not in shown
-    assert not re.search(r"(?<!\\)(\\\\)*\|", shown)  # no bar that ends a cell
+    assert not re.search(r"(?<!\\)(\\\\)*\|", shown)  # no bar that ends a cell of the table
 
 
 def test_a_page_with_thousands_of_failures_stays_small() -> None:

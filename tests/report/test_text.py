@@ -1,4 +1,4 @@
-"""The report as text: what it says, and that no text of results is markup or a control character."""
+"""The report as text: its content, in which no text of results is markup or a control character."""
 
 from __future__ import annotations
 
