@@ -1,4 +1,4 @@
-"""Failing cells put down to the fewest kernels that explain them."""
+"""Failing cells attributed to the fewest kernels that explain them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def cell(overload: str, layout: str = "contiguous", dtype: str = "float32") -> C
 def failing(
     overload: str, *kernels: str, layout: str = "contiguous", elements: int = 4, route: str = "native"
 ) -> FailingCell:
-    """A cell that fails, and the kernels that it calls."""
+    """Return a failing cell with the kernels that it calls."""
     one = cell(overload, layout)
     return FailingCell(one, f"{one}#case", kernels, elements, route)
 
 
 def died(overload: str, *kernels: str) -> FailingCell:
-    """A cell of a composite that died on the device, and the kernels that CPU runs for it."""
+    """Return a cell of a composite that died on the device, with the kernels that CPU runs for it."""
     one = cell(overload, "expanded")
     return FailingCell(one, f"{one}#case", kernels, route="composite", on_cpu=True)
 
 
 def agree(overload: str, layout: str = "contiguous", dtype: str = "float32", route: str = "native") -> PassingCell:
-    """A cell that agrees with CPU."""
+    """Return a cell that agrees with CPU."""
     return PassingCell(cell(overload, layout, dtype), route)
 
 
 def names(failed: list[FailingCell], passed: tuple[PassingCell, ...] = ()) -> dict[str, tuple[str, ...]]:
-    """Each cause with the overloads that it explains."""
+    """Return the overloads that each cause explains, by the cause's kernel."""
     return {cause.kernel: cause.overloads for cause in causes(failed, passed)}
 
 
@@ -113,7 +113,7 @@ def test_the_operators_of_a_case_that_died_are_those_that_cpu_ran() -> None:
 
 
 def on_stack(overload: str, *stack: str, kernels: tuple[str, ...] = (), check: str = "") -> FailingCell:
-    """A cell that died, the kernels that CPU runs for it, and those on the native stack."""
+    """Return a cell that died or failed ``check``, with the kernels that CPU runs and those on the native stack."""
     manner = Manner(check=check) if check else Manner(signal="SIGSEGV")
     return replace(died(overload, *kernels), manner=manner, stack=stack)
 

@@ -1,4 +1,4 @@
-"""Causes as the text of a run's end."""
+"""Causes in the text at the end of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of how programs about the contract end."""
+"""The file with the ends of the contract's programs."""
 
 from __future__ import annotations
 

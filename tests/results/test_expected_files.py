@@ -1,4 +1,4 @@
-"""The file of known failures: that of a run, and that of commands that read the run."""
+"""The file of known failures, which a run and the commands that read the run use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = ("given.toml", "adapter.toml", "project.toml", "matrices/expected/demo.t
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A directory with a file for each way to name one, and a ``pyproject.toml``."""
+    """Return a directory with a ``pyproject.toml``, and with a file for each way to name the known failures."""
     (tmp_path / "matrices/expected").mkdir(parents=True)
     for name in NAMES:
         (tmp_path / name).touch()
@@ -117,7 +117,7 @@ def test_only_a_file_to_be_written_may_be_absent(files: Path) -> None:
 
 
 def install_backend(pytester: pytest.Pytester, expected: str) -> None:
-    """Offer a backend ``mine``, whose adapter has the expression ``expected`` as its attribute of that name."""
+    """Install a backend ``mine``, whose adapter's attribute ``expected`` is the expression ``expected``."""
     lines = ("class Adapter:", "    name, device = 'mine', 'cpu'", f"    expected = {expected}", "adapter = Adapter()")
     pytester.makepyfile(mine="\n".join(lines))
     installed = pytester.mkdir("mine-1.dist-info")
@@ -146,5 +146,5 @@ def test_a_run_takes_the_rules_and_the_commands_find_them_again(pytester: pytest
 
 
 def command(pytester: pytest.Pytester, *arguments: str) -> str:
-    """What a command of ``conformance`` prints; in a process of its own, as duckdb cannot be imported twice."""
+    """Return the output of a ``conformance`` command, run in a new process: duckdb cannot be imported twice."""
     return pytester.run(sys.executable, "-m", "conformance.cli", *arguments).stdout.str() + "\n"

@@ -30,7 +30,7 @@ def closed(
     limits: Mapping[str, GateFailure] | None = None,
     complete: bool = True,
 ) -> RunEnd:
-    """A run of CELLS in which these were observed."""
+    """Return the end of a run of CELLS that observed ``seen``."""
     ledger = Ledger(
         directory,
         manifest(collected=len(CELLS), complete=complete),
@@ -103,7 +103,7 @@ def test_a_run_fails_if_a_cell_is_not_reached_because_its_process_is_lost(tmp_pa
     ledger = opened(tmp_path)
     for observation in CELLS[:2]:
         ledger.enter(observation)
-    ledger.lose(CELLS[1].cell, "worker 'gw0' crashed")  # it had told of this one before it died
+    ledger.lose(CELLS[1].cell, "worker 'gw0' crashed")  # reported before the worker died
     ledger.lose(CELLS[2].cell, "worker 'gw1' crashed")
     end = ledger.close(0.1, 1.0)
     assert end.code is Exit.SUITE_ERROR
@@ -138,14 +138,14 @@ def test_a_full_disk_is_said_and_the_account_goes_on(tmp_path: Path, monkeypatch
 
 
 def fill_disk_under(file: Path) -> None:
-    """Put a device that is always full where this process has the file open."""
+    """Replace this process's open descriptor of the file with a device that is always full."""
     number = next(n for n in os.listdir("/proc/self/fd") if Path(f"/proc/self/fd/{n}").resolve() == file.resolve())  # noqa: PTH208  # the number, not a path
     with Path("/dev/full").open("wb", buffering=0) as full:
         os.dup2(full.fileno(), int(number))
 
 
 def opened(directory: Path, *already: Observation) -> Ledger:
-    """An account of CELLS that has begun."""
+    """Return an open ledger of CELLS, of which an earlier run observed ``already``."""
     known = {str(o.cell): o for o in already}
     return Ledger(directory, manifest(collected=3), [o.cell for o in CELLS if o not in already], [], (), known)
 

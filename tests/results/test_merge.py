@@ -38,7 +38,7 @@ TARGETS = [Target("cat", "native"), Target("mm", "fallback"), Target("_fft", "na
 
 
 def keep(results: Path, seen: tuple[Observation, ...], shard: str = "", whole: Any = CELLS, **given: Any) -> Path:
-    """A run of these cells, or the shard of a run of the ``whole``."""
+    """Store a run of these cells, or a shard of a run of ``whole``. Return its directory."""
     ids = [str(o.cell) for o in seen]
     second = int(shard.partition("/")[0] or 0)
     name = run_name(LANE, NIGHT + timedelta(seconds=second))
@@ -171,7 +171,7 @@ def test_shards_of_different_runs_are_refused_and_what_differs_is_said(
 ) -> None:
     one, two = keep(tmp_path, CELLS[:2], "1/2"), keep(tmp_path, CELLS[2:], "2/2", **given)
     assert said in refused(tmp_path, one.name, two.name)
-    assert "is missing" in refused(tmp_path)  # each is then taken for a part of another run
+    assert "is missing" in refused(tmp_path)  # each then counts as a part of another run
 
 
 def test_merge_refuses_shards_of_another_selection_or_count(tmp_path: Path) -> None:

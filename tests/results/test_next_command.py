@@ -78,7 +78,7 @@ def test_a_run_without_routes_says_that_they_are_missing(tmp_path: Path) -> None
 
 
 def of_no_backend(results: Path, *arguments: str) -> str:
-    """The output for a device without kernels. In this process another test may have loaded some."""
+    """Return the output for a device without kernels, from a new process: other tests may load kernels in this one."""
     options = ("--backend", "torch:privateuseone", "--results", str(results))
     return python(results, "-m", "conformance.cli", "next", *arguments, *options)
 
@@ -136,7 +136,7 @@ def step():
 ARGUMENTS = """
 x, w = torch.ones(2, 3, 8, 8, device="npu"), torch.ones(4, 3, 3, 3, device="npu").requires_grad_()
 """
-# The thread in which torch computes gradients may end the interpreter with an abort, so the program does not wait.
+# torch's gradient thread may abort the interpreter at its end, so the program exits without waiting for the thread.
 MEASURED = """
 import os, refnpu
 from conformance import backends
@@ -162,7 +162,7 @@ def test_the_bytes_of_fallbacks_are_those_that_a_backend_s_fallback_copies(tmp_p
 
 
 def python(where: Path, *arguments: str) -> str:
-    """Run the interpreter in a directory, and return what it printed."""
+    """Run the interpreter in a directory, and return its output."""
     done = forked_runs.run((sys.executable, *arguments), where, PYTHONPATH=str(forked_runs.ROOT))
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""Closed runs against each other, and the diff that is made of them."""
+"""Closed runs compared with each other, and their diff."""
 
 from __future__ import annotations
 

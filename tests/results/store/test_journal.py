@@ -1,4 +1,4 @@
-"""Results: what is written comes back, and what is damaged is told."""
+"""The journal of a run: reading returns what was written, and damage is reported."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_journal_of_the_version_before_is_read_with_its_messages(tmp_path: Pat
     file.write_text("\n".join(lines))
     (failure,) = store.read(tmp_path).observations[1].failures
     assert failure == CaseFailure("c", older="what differs", older_check="stride")
-    assert CaseFailure.from_json(failure.to_json()) == failure  # as a run that is taken up again writes it
+    assert CaseFailure.from_json(failure.to_json()) == failure  # as a resumed run writes it
 
 
 def test_an_older_format_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How a run is named."""
+"""The name of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closed runs: kept whole or not at all, never written again, and what is damaged is told."""
+"""Closed runs: stored whole or not at all, and never rewritten; damage is reported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_part_of_a_failure_comes_back(tmp_path: Path) -> None:
 
 
 def as_version_2(run: runs.Closed) -> runs.Closed:
-    """The run as the suite before would have closed it: the text of a message in place of facts."""
+    """Rewrite a closed run in format version 2, with the text of a message in place of facts."""
     texts = "[{'case': f.case, 'check': f.check, 'message': 'what differs', 'figures': '{}'} FOR f IN failures]"
     file = run.directory / runs.PARQUET
     file.chmod(0o644)
@@ -185,7 +185,7 @@ def test_without_duckdb_the_error_names_the_missing_package(tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(store.StoreError, match=r"duckdb is not installed.*pip install duckdb"):
         closed(tmp_path)
-    assert store.read(tmp_path / LANE).observations == CELLS  # the journal needs it not
+    assert store.read(tmp_path / LANE).observations == CELLS  # the journal does not need duckdb
     assert list((tmp_path / store.RUNS).iterdir()) == []
 
 
@@ -273,7 +273,7 @@ def test_shards_are_forgotten_with_the_runs_of_their_time(tmp_path: Path) -> Non
 
 
 def test_the_shards_of_the_oldest_run_kept_are_kept_with_it(tmp_path: Path) -> None:
-    """Both are named for the second in which the first of them began, and by chance after that."""
+    """The names of the run and its shards have the same second, and random tokens whose order means nothing."""
     for token in ("000000", "ffffff"):
         part = as_shard(manifest(lane=LANE, run=run_name(LANE, NIGHT, token)), "1/1", "")
         with store.Writer(tmp_path / LANE, part) as writer:
