@@ -1,4 +1,4 @@
-"""The bring-up gate: a broken primitive is reported, also if it kills its process, and cells run without it."""
+"""The bring-up gate: a broken primitive is reported, even if it kills its process, and cells run without it."""
 
 from __future__ import annotations
 

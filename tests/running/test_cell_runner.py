@@ -1,4 +1,4 @@
-"""What a process that runs cells loads, and when, and which operators it knows."""
+"""The modules that a process that runs cells loads, the time at which it does, and the operators that it knows."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def leaves_a_process() -> None:
     os.abort()
 
 
-# How an op may end its process, and the status of the process.
+# The ways in which an op may end its process, and the exit statuses.
 ENDS: dict[str, Callable[[], object]] = {
     "crash in another thread": in_another_thread,
     "C exit": lambda: ctypes.CDLL(None).exit(3),
@@ -83,7 +83,7 @@ def test_one_child_process_answers_many_requests(child: Child) -> None:
 
 @pytest.fixture
 def a_thousand_files() -> Iterator[None]:
-    """So many open files that the next descriptors are beyond 1023, which ``select.select()`` does not take."""
+    """Open so many files that the next descriptors exceed 1023, the limit of ``select.select()``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
@@ -168,7 +168,7 @@ def test_no_exit_or_signal_of_a_child_is_taken_for_a_broken_suite(child: Child, 
 
 
 def test_a_c_exit_of_a_child_is_not_taken_for_a_broken_suite() -> None:
-    """In a new process: C's exit waits for threads of libraries, which a child of this process may lack."""
+    """The test uses a new process: C's exit waits for threads of libraries, which a child of this process may lack."""
     program = f"""
 from conformance.running.child import Child
 from {__name__} import serve

@@ -1,4 +1,4 @@
-"""The parts of what a dead process wrote."""
+"""The parts of the output of a dead process."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SIGNATURE = ("victim", "SIGSEGV", "device")
 
 
 class Processes:
-    """Fresh processes that die by a rule of theirs; each costs a second."""
+    """Fake fresh processes that die by a given rule. Each takes one second."""
 
     def __init__(self, dies: Callable[[Sequence[Stretch]], bool]) -> None:
         self._dies = dies
@@ -44,7 +44,7 @@ class Processes:
 
 
 def case_by_case(stretch: Stretch) -> list[Stretch]:
-    """Every cell has ten cases."""
+    """Return the cases of a stretch, one by one. Every cell has ten cases."""
     return [Stretch(stretch.cell, i, i + 1) for i in range(stretch.first, stretch.stop or 10)]
 
 

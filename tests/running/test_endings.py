@@ -1,4 +1,4 @@
-"""The observation of all runs that a cell took."""
+"""The merged observation of all runs of a cell."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SIGNATURE = ("victim", "value")
 
 
 class Processes:
-    """Fresh processes that fail by a rule of theirs; each costs some seconds."""
+    """Fake fresh processes that fail by a given rule. Each takes ``cost`` seconds."""
 
     def __init__(self, fails: Callable[[Sequence[Stretch], int], bool], cost: float = 0.01) -> None:
         self._rule = fails
@@ -47,7 +47,7 @@ class Processes:
 
 
 def case_by_case(stretch: Stretch) -> list[Stretch]:
-    """Every cell has ten cases."""
+    """Return the cases of a stretch, one by one. Every cell has ten cases."""
     return [Stretch(stretch.cell, i, i + 1) for i in range(stretch.first, stretch.stop or 10)]
 
 

@@ -1,4 +1,4 @@
-"""Runs in fresh processes, with invented processes: each stretch has a reply."""
+"""Runs in fresh processes, with fake processes that have a reply for each overload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stretch(name: str) -> Stretch:
 
 
 class Processes:
-    """Processes that answer each cell as invented. ``ended``: how each ended, and what it was asked."""
+    """Fake processes with a reply for each overload. ``ended``: how each process ended, and its requests."""
 
     def __init__(self, **replies: Any) -> None:
         self._replies = replies
@@ -52,7 +52,7 @@ class Processes:
     [
         ({"a": RAN, "b": DEATH}, True),
         ({"a": RAN, "b": RAN}, False),
-        ({"a": DEATH, "b": DEATH}, False),  # before the last one
+        ({"a": DEATH, "b": DEATH}, False),  # dies before the last cell
         ({"a": RAN, "b": Hang(60.0, "")}, False),
         ({"a": RAN, "b": Death(BROKEN, "Traceback", broken=True)}, False),
     ],

@@ -83,7 +83,7 @@ print(json.dumps(seen))
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library of C functions with a mistake each, built with both sanitizers."""
+    """Build a library of C functions with one mistake each, with both sanitizers. Return its path."""
     directory = tmp_path_factory.mktemp("sanitized")
     (directory / "kernels").mkdir()
     (directory / "kernels" / "demo.cpp").write_text(LIBRARY)
@@ -95,7 +95,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def observe(library: Path, *cells: str, before: str = "") -> list[dict[str, Any]]:
-    """What the runner observes of cells that call these functions of the library, after a call of one ``before``."""
+    """Return the runner's observations of cells that call these functions, after a call of the function ``before``."""
     variables = sanitizers.variables(("address", "undefined"), None, {})
     command = [sys.executable, "-c", SCRIPT, str(library), ",".join(cells), before]
     done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -135,7 +135,7 @@ def test_a_host_leak_fails_its_batch_and_names_the_leaking_cell(library: Path) -
     assert failure["check"] == "leak"
     assert failure["case"] == "ops/family.py::lose[float32-layout2]"
     said = describe.first_line(CaseFailure.from_json(failure)), *describe.findings(CaseFailure.from_json(failure))
-    # A search is due by the time it takes, so that a batch has three to five cells.
+    # The time that a search takes decides when the next is due, so a batch has three to five cells.
     assert re.match(r"host memory was lost in the batch of [3-5] cells that ends here, by ops/family.py::lose", said[0])
     assert "  40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in "\n".join(said)
 

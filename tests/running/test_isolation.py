@@ -77,7 +77,7 @@ def test_children_are_spawned_if_a_fork_says_that_it_could_not_use_the_device(mo
     monkeypatch.setattr(torch, "mydev", module, raising=False)
     forking, spawning = (SimpleNamespace(name="demo", device="mydev", isolation=mode) for mode in (FORK, SPAWN))
     assert Capabilities(forking, "demo").in_use()
-    assert not Capabilities(spawning, "demo").in_use()  # it needs no fork
+    assert not Capabilities(spawning, "demo").in_use()  # a spawned child needs no fork
     monkeypatch.setattr(module, "_is_in_bad_fork", lambda: False)
     assert not Capabilities(forking, "demo").in_use()
 

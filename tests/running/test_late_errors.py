@@ -1,4 +1,4 @@
-"""Errors of late work: which run of a cell is believed, and a device that tells an error at a later call."""
+"""Errors of late work: the run of a cell that counts, and a device that reports an error at a later call."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def planted() -> Iterator[None]:
 
 
 def statuses() -> dict[str, tuple[Status, set[str]]]:
-    """Run a cell whose kernel raises and one behind it in one process: overload → status and device's errors."""
+    """Run a cell whose kernel raises, then another in its process. Return status and device errors by overload."""
     work = CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
     runner, found = Runner(work, timeout=600), {}
     try:
@@ -116,7 +116,7 @@ def test_without_the_second_run_the_next_op_would_be_blamed(monkeypatch: pytest.
 
 @pytest.fixture
 def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A device that a failing kernel makes useless until its process ends."""
+    """Simulate a device that is unusable from a failing kernel to the end of its process."""
     testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
     call, side, initialize = oracle.call, Twins.side, Capabilities.initialize
     errors, used = list[BaseException](), list[Capabilities]()

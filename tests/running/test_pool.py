@@ -28,7 +28,7 @@ CELLS = [CellId("misc", f"op{i}", "float32", "contiguous") for i in range(100)]
 
 @dataclass
 class Stub:
-    """A runner that does to its own process what a cell's overload says."""
+    """A runner whose process does what the overload of a cell says."""
 
     broken: Gate = field(default_factory=Gate)
     lacking: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Stub:
         return replace(observation, reason="searched")
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is nothing to end."""
 
 
 def complete(observation: Observation, without: Sequence[str]) -> Observation:
@@ -90,7 +90,7 @@ def test_every_cell_is_observed_once_with_any_number_of_workers(cells: int, jobs
 def test_each_worker_of_a_pool_runs_cells_in_its_own_process() -> None:
     with pool(jobs=3) as workers:
         found = [o for o in workers.run(CELLS) if isinstance(o, Observation)]
-    processes = {o.cases for o in found}  # in which the stub's process id is
+    processes = {o.cases for o in found}  # the stub puts its process id there
     assert len(processes) == 3
     assert os.getpid() not in processes
 
@@ -140,13 +140,13 @@ def test_each_worker_searches_for_leaks_after_its_last_cell() -> None:
     with pool(Stub(searches=True)) as workers:
         found = [o for o in workers.run(CELLS) if isinstance(o, Observation)]
     assert Counter(o.cell for o in found) == Counter(CELLS)
-    last = {o.cases: o.reason for o in found}  # of each worker
+    last = {o.cases: o.reason for o in found}  # the last reason of each worker
     assert set(last.values()) == {"searched"}
     assert sum(o.reason == "searched" for o in found) == len(last)
 
 
 def test_a_worker_reports_each_cell_once_that_it_runs_after_its_search_for_leaks() -> None:
-    """It gets the cells of another worker that dies."""
+    """After its search, the worker gets the cell of another worker that died."""
     incoming, requests = os.pipe()
     replies, outgoing = os.pipe()
     worker = _Service(cast("Callable[[], Runner]", lambda: Stub(searches=True)), complete, outgoing)
@@ -181,7 +181,7 @@ def test_workers_run_cells_in_child_processes_of_their_own() -> None:
 
 
 class Waiting(Work):
-    """One of its cells does not end."""
+    """Work in which one cell does not end."""
 
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None

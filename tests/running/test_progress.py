@@ -1,4 +1,4 @@
-"""What a child notes of its work, as its parent reads it."""
+"""A child's notes of its progress, as its parent reads them."""
 
 from __future__ import annotations
 

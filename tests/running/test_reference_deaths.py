@@ -1,4 +1,4 @@
-"""Deaths that may be the CPU reference's, and those by chance: which of them are the device's."""
+"""Deaths that the CPU reference may cause, and deaths by chance: the ones that count as the device's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_failure_before_a_case_whose_cpu_side_dies_is_not_lost() -> None:
 
 
 class DyingNowAndThen(Work):
-    """CPU's side dies the fourth time that it runs, and in no process before."""
+    """Work whose CPU side dies the fourth time that it runs, counted over all processes, and at no other time."""
 
     def __init__(self, *cases: str) -> None:
         super().__init__(*cases)
@@ -54,7 +54,7 @@ def test_a_case_whose_cpu_side_dies_alone_now_and_then_is_unsupported(case: str)
 
 
 class DyingOnce(Work):
-    """Dies in its first ``times`` runs in all processes, in a case that CPU is sound in or not."""
+    """Work whose case dies in its first ``times`` runs, over all processes. ``sound``: CPU is sound in the case."""
 
     def __init__(self, times: int, sound: bool) -> None:
         super().__init__("ok", "dies", "ok")
@@ -94,7 +94,7 @@ def test_a_death_by_chance_is_none_of_the_device_where_cpu_reads_past_its_argume
 
 
 class DyingAfterAnother(Work):
-    """Dies in the second case of a process that ran the first one, in a case that CPU is not sound in."""
+    """Work that dies in the second case if its process ran the first one. CPU is not sound in the case."""
 
     def __init__(self, route: str) -> None:
         super().__init__("ok", "other", "ok", route=route)
@@ -130,7 +130,7 @@ def test_a_death_after_another_case_is_none_of_the_device_where_a_kernel_of_cpu_
 
 
 class LeavingAnError(DyingOnce):
-    """The cell OTHER leaves an error of late work."""
+    """Work in which the cell OTHER leaves an error of late work."""
 
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None

@@ -28,7 +28,7 @@ def test_a_cell_with_passing_cases_passes() -> None:
 
 
 def test_a_runner_that_is_closed_leaves_no_descriptor_open() -> None:
-    observe("ok")  # the first one imports
+    observe("ok")  # the first run imports modules
     before = len([*Path("/proc/self/fd").iterdir()])
     for _ in range(3):
         observe("ok", "dies", "ok")
@@ -114,7 +114,7 @@ def test_an_exception_of_the_suite_is_an_error_and_no_crash() -> None:
 
 
 class Remembering(Work):
-    """Its case fails after "a", which is also the cell OTHER, and in each ``every``-th run of all processes."""
+    """Work whose case fails after "a" or the cell OTHER, and in each ``every``-th run, counted over all processes."""
 
     def __init__(self, counter: Path, every: int = 0) -> None:
         super().__init__("x")

@@ -31,7 +31,7 @@ class Work:
         self._route = route
         self.broken: dict[int, str] = {}
         self.lacking: tuple[str, ...] = ()
-        self.flushes: dict[str, str] = {}  # dtypes with how a device answers that does not keep subnormal numbers
+        self.flushes: dict[str, str] = {}  # dtype that flushes subnormals → the device's answer
         self.kept: tuple[str, ...] = ()
         self.preceded: tuple[str, ...] = ()
         self.pending = ""  # an error of late work
@@ -80,7 +80,7 @@ class Work:
         return tuple({"fill__Scalar": "fill_"}[call] for call in calls)
 
     def prepare(self) -> None:
-        """There is nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     def prepare_for_doubts(self) -> None:
         self.prepared_for_doubts += 1
