@@ -11,7 +11,7 @@ import pytest
 
 from conformance.support import checked_heap
 
-# Allocates, writes so many bytes, and frees, with the allocator if it is there.
+# Allocates 100 bytes, writes as many as its argument says, and frees them, with the checking allocator if present.
 WRITES = """
 import ctypes, sys
 from conformance.support import checked_heap

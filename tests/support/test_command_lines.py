@@ -1,4 +1,4 @@
-"""The commands next to a failing case are ones that the command line takes."""
+"""The commands that are printed next to a failing case, which the command line accepts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def parts_of(kept: Sequence[int]) -> list[tuple[int, ...]]:
 
 @given(CAUSES)
 def test_where_more_never_heals_no_part_of_what_is_left_fails(causes: list[set[int]]) -> None:
-    """It fails with any one of the causes complete: then brute force over all parts finds nothing smaller inside."""
+    """A list with all elements of one cause fails. No smaller part of the result fails: brute force tries them all."""
 
     def fails(part: Sequence[int]) -> bool:
         return any(cause <= set(part) for cause in causes)
@@ -33,7 +33,7 @@ def test_where_more_never_heals_no_part_of_what_is_left_fails(causes: list[set[i
 
 @given(st.sets(st.sets(st.integers(0, 5)).map(frozenset)))
 def test_ddmin_returns_a_failing_list_that_needs_each_element(failing: set[frozenset[int]]) -> None:
-    """Any set of parts may fail, also where more heals."""
+    """Any set of parts may fail, so a longer part may pass where a shorter one fails."""
     asked: list[Sequence[int]] = []
 
     def fails(part: Sequence[int]) -> bool:
@@ -47,7 +47,7 @@ def test_ddmin_returns_a_failing_list_that_needs_each_element(failing: set[froze
 
 
 class Counted:
-    """Whether all of ``needed`` are there; answers so many times."""
+    """A test for whether a part has all of ``needed``. After ``most`` answers, it returns None."""
 
     def __init__(self, *needed: int, most: int = 10_000) -> None:
         self.needed, self.most, self.asked = set(needed), most, 0

@@ -1,11 +1,11 @@
-"""What fresh memory holds. In a process of its own, since the tests' own heap would hide what is tried."""
+"""The content of fresh memory, in a process of its own, since the heap of the tests would hide it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-# Prints the last byte of small blocks as malloc gives them.
+# Prints the last byte of small blocks as malloc returns them.
 SMALL_BLOCKS = """
 import ctypes
 from conformance.support import host_heap

@@ -46,7 +46,7 @@ def test_a_child_that_another_thread_started_is_one_of_the_process() -> None:
 
 
 class Waiting:
-    """A process that waits for a processor for a share of the time, and waited for an hour before."""
+    """A fake process that waits for a processor for ``share`` of the time, and waited for an hour before."""
 
     def __init__(self, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
@@ -73,7 +73,7 @@ def test_a_process_that_never_waits_has_exactly_its_limit(waiting: Callable[[flo
 
 def test_a_process_that_waits_for_most_of_the_time_has_as_much_more(waiting: Callable[[float], Waiting]) -> None:
     process = waiting(0.9)
-    assert exceeded_after(process, TimeLimit(1, 10.0)) == 56  # five seconds, and five of which it waits nine tenths
+    assert exceeded_after(process, TimeLimit(1, 10.0)) == 56  # 5 s, then 5 s of work while it waits nine tenths
 
 
 def test_a_process_that_always_waits_has_many_times_its_limit_and_no_more(
