@@ -21,7 +21,7 @@ def git(directory: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository of one project."""
+    """Return the repository of one project."""
     made = tmp_path / "repository" / "backend"
     (made / "tests").mkdir(parents=True)
     (made / "kernel.cpp").write_text("int x;")
@@ -49,21 +49,21 @@ def test_the_same_source_and_facts_are_the_same_wheel(project: Path) -> None:
     (project.parent / "elsewhere").write_text("not the project's")
     assert key(project) == first
     (project / "tests/test_x.py").write_text("in no wheel")
-    dirty = key(project)  # that there are changes is written down, but not which of the tests
+    dirty = key(project)  # the key holds that there are changes, but not which tests changed
     (project / "tests/test_x.py").write_text("in no wheel either")
     assert key(project) == dirty != first
 
 
 def test_each_input_of_a_wheel_changes_its_cache_key(project: Path) -> None:
     found = [key(project), key(project, CXXFLAGS="-O0"), build_cache.key(project, {**FACTS, "torch": "2.9.0"}, {})]
-    (project / "new.cpp").write_text("int y;")  # not added yet
+    (project / "new.cpp").write_text("int y;")  # not yet added to git
     found.append(key(project))
     (project / "kernel.cpp").write_text("int z;")
     found.append(key(project))
     (project / "kernel.cpp").rename(project / "renamed.cpp")
     found.append(key(project))
     git(project, "add", ".")
-    git(project, "commit", "-qm", "second")  # a build writes the commit down
+    git(project, "commit", "-qm", "second")  # a build records its commit
     found.append(key(project))
     assert len(set(found)) == len(found)
 
@@ -96,6 +96,6 @@ def test_the_wheels_not_used_for_longest_are_dropped(tmp_path: Path, monkeypatch
     cache = tmp_path / "cache"
     for age, name in enumerate("ab"):
         os.utime(build_cache.keep(cache, name, wheel(tmp_path)).parent, (age, age))
-    assert build_cache.find(cache, "a")  # used now
+    assert build_cache.find(cache, "a")  # marks the wheel as used now
     build_cache.keep(cache, "c", wheel(tmp_path))
     assert sorted(d.name for d in cache.iterdir()) == ["a", "c"]

@@ -34,7 +34,7 @@ def asked(overload: str, *questions: tuple[str, str], route: str = "native") -> 
 
 
 def trial(fault: str, *overloads: str) -> Trial:
-    """A fault with which one cell of each overload fails."""
+    """Return the trial of a fault with which one cell of each overload fails."""
     return Trial(fault, 3, tuple(FailingCell(cell(o), "", ("empty",), 4) for o in overloads), (cell("empty"),), "", 1.5)
 
 
@@ -112,7 +112,7 @@ def test_cells_come_back_from_a_file_without_a_line_that_was_cut(tmp_path: Path)
 
 
 class Work:
-    """Cells that pass, but for one whose process dies; a number in a file counts those that ran."""
+    """Work whose cells pass, except ``dies``, which ends its process. A file lists the overloads that ran."""
 
     def __init__(self, ran: Path) -> None:
         self._ran = ran

@@ -24,9 +24,9 @@ CELLS = [CellId("f", "op", d, la) for d in ("bool", "float32", "int64") for la i
 
 
 class Fake:
-    """A device with one part, which is broken while a fault called after it is awake; ``noisy`` always fails.
+    """A device on which an item fails while the fault of the same name is awake; ``noisy`` always fails.
 
-    If it ``traces``, each item asks for the fault that is called after it.
+    If it ``traces``, each item asks for the fault of the same name.
     """
 
     plan: Sequence[str] = ("copy", "noisy", "fill")
@@ -51,11 +51,11 @@ class Fake:
         return Finding("value", item) if item in (self.awake, "noisy") else None
 
     def rest(self) -> None:
-        """Nothing runs."""
+        """Do nothing: no process runs."""
 
 
 def run(fake: Fake, path: Path, faults: Sequence[str], made_with: str = "this plan") -> list[str]:
-    """Returns the faults, or no fault, that were tried."""
+    """Try the faults. Return those that were tried; ``CLEAN`` stands for no fault."""
     told: list[str] = []
     file = TrialFile(path, {"plan": made_with})
     fill(file, fake, faults, fake, lambda: 0.0, lambda t: told.append(t.fault))

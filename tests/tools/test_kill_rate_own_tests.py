@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def own_tests(monkeypatch: pytest.MonkeyPatch, kept: Path, failing: Mapping[str, str]) -> tuple[OwnTests, list[str]]:
-    """Own tests that fail as ``failing`` says, by fault; and the faults with which they have been run."""
+    """Return own tests that fail as ``failing`` says, by fault, and the list of the faults with which they ran."""
     run = list[str]()
 
     def first_failing(_: OwnTests, fault: str) -> str:

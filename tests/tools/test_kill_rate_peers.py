@@ -1,4 +1,4 @@
-"""The suites of other projects in the kill-rate: where they run, which faults they try, what is shown of them."""
+"""The suites of other projects in the kill-rate: where they run, the faults that they try, and their tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trials(found: str, tried: str, cpu_s: float = 2.0) -> tuple[Trial, ...]:
 
 
 def made(lane: bool = True, whole: str = "", **part: tuple[str, str]) -> dict[str, Any]:
-    """Return a summary of six faults. The lane and the peer ``whole`` try all; ``part``: what others find and try."""
+    """Return a summary of six faults. The lane and the peer ``whole`` try all; ``part``: found and tried, by peer."""
     hunts = [Hunt("lane", trials("abc", "abcdef"))] if lane else []
     hunts += [Hunt("whole", trials(whole, "abcdef"), peer=True)] if whole else []
     hunts += [Hunt(name, trials(*of), peer=True) for name, of in part.items()]
@@ -126,7 +126,7 @@ def test_a_measurement_that_goes_on_with_a_larger_sample_counts_no_second_twice(
 
 @pytest.fixture
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A published summary of three faults of the reference NPU."""
+    """Publish and return a summary of three faults of the reference NPU."""
     faults = ("seed_ignored", "double_free", "cat_on_default_stream")
     hunts = [Hunt("malloc", tuple(Trial(fault, 3, 1.0, 1.0, ()) for fault in (CLEAN, *faults)))]
     found = summary(Facts(faults, "2.13", 60), hunts, None)
@@ -262,7 +262,7 @@ sys.exit(torchcts.collect(backends.find("cpu"), use))
 
 
 def hunted(place: Path, tests: str) -> subprocess.CompletedProcess[str]:
-    """Hunt with a package of the name of TorchCTS that holds these tests."""
+    """Hunt with a package ``torchcts`` that holds these tests in place of TorchCTS's."""
     package = place / "torchcts"
     (package / "selftest").mkdir(parents=True)
     (package / "core").mkdir()
@@ -296,7 +296,7 @@ def test_each_test_of_torchcts_is_an_item_and_a_death_is_a_finding(tmp_path: Pat
     messages = [message for _, _, message in found]
     assert "values differ" in messages[2]
     assert "setup: OSError: no such thing" in messages[5]
-    assert messages[-2] == messages[-1]  # it draws the same values each time
+    assert messages[-2] == messages[-1]  # the test draws the same values each time
 
 
 def test_a_module_of_torchcts_that_cannot_be_collected_is_an_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The kill-rate of new faults: which are measured, how they join the published summary, and what is refused."""
+"""The kill-rate of new faults: the measured faults, how they join the published summary, and refused requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.kill_rate.trial import CLEAN, Finding, Trial
 ROOT = Path(__file__).parents[2]
 EVERY = tuple(with_results(ROOT / "backend"))
 NEW = ("seed_ignored", "cat_on_default_stream")
-WHERE = {"a": ("lane",), "b": ("peer",), "c": (), "d": ("lane", "peer"), "gone": ("lane", "peer")}  # who finds which
+WHERE = {"a": ("lane",), "b": ("peer",), "c": (), "d": ("lane", "peer"), "gone": ("lane", "peer")}  # finders by fault
 
 
 def trials(name: str, faults: Sequence[str], alarms: int, clean_s: float) -> tuple[Trial, ...]:
@@ -89,7 +89,7 @@ def test_a_measurement_of_other_lanes_peers_or_torch_cannot_be_joined() -> None:
 
 @pytest.fixture
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A published summary of all faults but two, in two lanes, with one of the peers."""
+    """Publish a summary of all faults except NEW, in two lanes, with one of the peers. Return its file."""
     made = {
         "lanes": {"malloc": {}, "guard": {}}, "peers": {"plain_allclose": 0}, "torch": "2.13",
         "detail": {fault: {"plain_allclose": {}} for fault in EVERY if fault not in NEW},

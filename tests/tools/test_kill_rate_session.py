@@ -1,4 +1,4 @@
-"""The steps of a kill-rate measurement: which run, for which faults, and from where an interrupted one continues."""
+"""The steps of a kill-rate measurement: which run, with which faults, and where an interrupted one continues."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tools.kill_rate.trial import CLEAN, Finding, Part, TrialFile, fill
 
 ROOT = Path(__file__).parents[2]
 MATRIX = matrix.load(ROOT / "matrices" / "refnpu.toml")
-# The stage in which the only item fails with a fault awake; no other stage finds it.
+# By fault: the only stage whose item fails while the fault is awake.
 FOUND_IN = {"early": "quick", "middle": "contexts", "other": "quick", "never": ""}
 
 
 @dataclass
 class Workers:
-    """Stands in for the processes of a session: each stage has one item. ``stop_at``: where Ctrl-C comes."""
+    """A stand-in for the processes of a session, with one item in each stage. ``stop_at``: where Ctrl-C comes."""
 
     build: str = "this build"
     stop_at: tuple[str, str] = ("", "")  # the stage and the fault
@@ -47,7 +47,7 @@ class Workers:
         self._awake = fault
 
     def trace(self) -> None:
-        """Of no item is it known what it asks for."""
+        """Return None: the faults that an item asks for are not known."""
 
     def attempt(self, item: str) -> Finding | None:
         if (self._stage, self._awake) == self.stop_at:
@@ -55,14 +55,14 @@ class Workers:
         return Finding("value", item) if self._awake and FOUND_IN[self._awake] == self._stage else None
 
     def rest(self) -> None:
-        """Nothing runs."""
+        """Do nothing: no process runs."""
 
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
     found = Workers()
 
-    def work(*given: Any) -> None:  # a function, to which the session is bound
+    def work(*given: Any) -> None:  # a plain function, which binds to the session
         found.work(*given)
 
     monkeypatch.setattr(Session, "_work", work)
@@ -118,7 +118,7 @@ def test_an_interrupted_measurement_continues_beside_trials_of_other_faults(tmp_
     assert list(made["detail"]) == ["early", "middle"]
     alone = session(tmp_path / "alone", "early", "middle").run()
     for totals in (made["lanes"]["malloc"], alone["lanes"]["malloc"]):
-        del totals["clean"]  # its times
+        del totals["clean"]  # its durations
     assert {**made, "seconds": 0} == {**alone, "seconds": 0}
 
 
@@ -129,7 +129,7 @@ def test_a_peer_looks_for_the_sample_and_for_nothing_else(tmp_path: Path, worker
     made = replace(both, sample=("early",), results=tmp_path / "sample").run()
     assert [fault for stage, fault in workers.told if stage == "plain_allclose"] == [CLEAN, "early"]
     assert [name for name, rows in made["detail"].items() if "plain_allclose" in rows] == ["early"]
-    later = replace(both, sample=("early",)).run()  # where trials of other faults are stored
+    later = replace(both, sample=("early",)).run()  # trials of other faults are stored there
     assert [name for name, rows in later["detail"].items() if "plain_allclose" in rows] == ["early"]
 
 

@@ -1,4 +1,4 @@
-"""The tool that records what a later CPU gives for the failing cases of an earlier one."""
+"""The tool that records the results of a later torch's CPU for cases that fail with an earlier torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CELL = CellId("pointwise_unary", "neg", "float32", "contiguous")
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that the tool writes."""
+    """Return the path of the file that the tool writes."""
     monkeypatch.setattr(later_torch, "DATA", tmp_path)
     return tmp_path / LATER
 

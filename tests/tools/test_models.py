@@ -1,4 +1,4 @@
-"""What torch's kernels for all devices call, as the tool for recorded models sees it."""
+"""The calls that torch's kernels for all devices make, as the tool for recorded models sees them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.models.below import Finder
 
 
 def below(call: str) -> dict[str, tuple[str, ...]]:
-    """The overloads below those that an expression calls with tensors ``x`` and ``w`` on meta."""
+    """Return the overloads below each overload that an expression calls, with tensors ``x`` and ``w`` on meta."""
     x, w = torch.empty(1, 3, 8, 8, device="meta"), torch.empty(4, 3, 3, 3, device="meta")
     finder = Finder()
     with finder:

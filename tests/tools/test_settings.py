@@ -1,4 +1,4 @@
-"""The settings of other machines: what is run in each, what differs, and the tables that say so."""
+"""The settings of other machines: the commands in each, the differences, and the tables that show them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_setting_without_a_first_run_to_compare_with_does_not_run(
 
 
 def test_tests_are_counted_from_what_pytest_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for nox that writes a report with one failure of three tests."""
+    """A stand-in for nox writes a report of three tests with one failure."""
     report = '<testsuites><testsuite tests="3" failures="1" errors="0"/></testsuites>'
     nox = tmp_path / "nox"
     nox.write_text(
@@ -130,7 +130,7 @@ def test_tests_are_counted_from_what_pytest_reports(tmp_path: Path, monkeypatch:
     nox.chmod(0o755)
     monkeypatch.setattr(settings, "RESULTS", tmp_path / "results")
     found = settings.measured(str(nox), SETTINGS[0], "tests", "full")
-    assert (found.exit, found.total, found.failing) == (1, 6, 2)  # of the suite and of the backend
+    assert (found.exit, found.total, found.failing) == (1, 6, 2)  # the sum over the suite and the backend
 
 
 def test_a_setting_says_what_is_typed_otherwise() -> None:
