@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def interrupted_at(
     told: str, where: Path, *arguments: str, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str, dict[str, Any]]:
-    """Interrupt ``triage ARGUMENTS`` when it tells of something: the exit code, what it printed, and its evidence."""
+    """Interrupt ``triage ARGUMENTS`` at the line with ``told``. Return the exit code, the output, and the evidence."""
     command = [sys.executable, "-m", "conformance.cli", "triage", "--out", str(where / "out"), *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stderr=pipe, stdout=pipe, text=True, cwd=ROOT, env=environment) as process:

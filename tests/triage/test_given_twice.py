@@ -15,7 +15,10 @@ MEMORY = np.zeros(8, dtype=np.float32)
 
 
 def outcome(*leaves: torch.Tensor) -> CallOutcome:
-    """What a call returned. Tensors made of one array stand for those that an allocator gave the same block."""
+    """Return the outcome of a call that returns ``leaves``.
+
+    Tensors made of one array stand for tensors that an allocator gave the same block.
+    """
     return CallOutcome(Side(CPU, [], (), {}), [("result", leaf) for leaf in leaves])
 
 
@@ -40,7 +43,7 @@ def test_memory_of_a_tensor_that_is_gone_is_free() -> None:
 def test_memory_that_a_tensor_moved_away_from_is_free() -> None:
     known, grown = GivenTwice(CPU), torch.zeros(2)
     new = torch.from_numpy(MEMORY)
-    known.starts[new.data_ptr()] = Seen("result", "mul (call 0)"), storage_ref(grown)  # where it lay before it grew
+    known.starts[new.data_ptr()] = Seen("result", "mul (call 0)"), storage_ref(grown)  # its address before it grew
     assert said(known, new) == []
 
 

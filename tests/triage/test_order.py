@@ -45,7 +45,7 @@ def test_steps_are_made_again_over_the_storages_that_they_share() -> None:
 
 
 def test_a_replayed_step_gets_the_storages_that_earlier_steps_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program's y is 3 after add_; without that step it is 2, and taken apart it is what was recorded."""
+    """The program's y is 3 after add_, and 2 without it. Steps that are taken apart get the recorded value."""
     steps, _ = recorded(program)
     seen: list[float] = []
 
@@ -122,7 +122,7 @@ def test_a_death_after_a_sort_has_a_short_script_that_contains_the_sort(tmp_path
 
 
 def test_memory_given_out_twice_is_found_at_the_call_that_gets_it(tmp_path: Path) -> None:
-    """Each of the program's results is right when it is made: the last lands on one that is still there."""
+    """Each result of the program is right when it is made, but the last one is placed on a result that still exists."""
     pytest.importorskip("refnpu")
     code, found, said = triage(
         tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "pool", program=REUSES,
@@ -131,7 +131,7 @@ def test_memory_given_out_twice_is_found_at_the_call_that_gets_it(tmp_path: Path
     assert code == 1, said
     assert "was given memory that the result of mul.Tensor (call 3) still occupies" in said
     needed = found["evidence"]["before"]["needed"]
-    assert needed[0] == "add.Tensor"  # what it frees is given out twice
+    assert needed[0] == "add.Tensor"  # the memory that it frees is given out twice
     assert needed[-1] == "mul.Tensor"
     assert "fails when run" in said
     assert script.own_lines(found["script"]) <= 10

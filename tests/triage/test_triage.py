@@ -95,7 +95,7 @@ def test_copies_that_ignore_strides_are_named_and_the_allocator_ruled_out(tmp_pa
 def test_triage_writes_the_smallest_call_that_fails_in_each_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that gets 3 and more elements wrong; the shrinker was told once, by accident, that 2 are wrong too."""
+    """The device gets 3 or more elements wrong, but by chance the shrinker once saw 2 wrong elements."""
     call = taken(torch.ops.aten.clone.default, torch.arange(8.0))
     calls = shrink(call, lambda smaller: smaller.elements >= 2 * 4)
     assert calls[-1].elements == 2 * 4
@@ -179,7 +179,7 @@ def test_an_interruption_ends_the_runs_of_all_lanes(tmp_path: Path, monkeypatch:
             process.wait()
 
 
-# Does not end in a run with a single thread.
+# A program that does not end in a run with a single thread.
 HELD = """
 import os, time
 while os.environ.get("OMP_NUM_THREADS") == "1":

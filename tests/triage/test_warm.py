@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance import vocabulary  # run as a program, it does nothing
+from conformance import vocabulary  # does nothing when run as a program
 from conformance.triage.job import Job
 from conformance.triage.warm import Forked, Warm, forkable
 from tests.calls.test_calls import BACKEND
 
-# What a process of the tests does, by its first argument.
+# The program of a test's process: its first argument selects the action.
 MODULE = """
 import os, sys, time
 
@@ -83,7 +83,7 @@ def test_a_child_of_a_warm_process_can_be_killed(warm: Warm, tmp_path: Path) -> 
         sleeps.wait(0.05)
     sleeps.kill()
     assert sleeps.wait(300) == -signal.SIGKILL
-    sleeps.kill()  # it is gone, and whoever has its number now is left alone
+    sleeps.kill()  # the process is gone, and no process that reuses its id is killed
 
 
 def test_ctrl_c_ends_a_forked_process_and_not_the_warm_one(warm: Warm, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_variables_that_are_read_at_the_start_need_a_process_of_their_own(
 
 
 def test_a_program_as_the_user_runs_it_is_started_not_forked(tmp_path: Path) -> None:
-    """Nor one in a lane whose variables are read at the start."""
+    """A program in a lane whose variables are read at the start is not forked either."""
     lanes = {"as it is": {}, "single thread": {}, "exact": {"DEMO": "1"}, "threads": {"OMP_NUM_THREADS": "2"}}
     warm = Recorder()
     job = Job(BACKEND, "torch:cpu", (), sys.executable, lanes, (), tmp_path, 60, print, warm)  # type: ignore[arg-type]  # it plays the part
@@ -154,7 +154,7 @@ def test_where_the_warm_process_is_gone_one_is_started(tmp_path: Path) -> None:
 
 
 class Recorder:
-    """In place of a warm process."""
+    """A stand-in for a warm process, which records the lanes."""
 
     def __init__(self, error: OSError | None = None) -> None:
         self.lanes: list[str] = []

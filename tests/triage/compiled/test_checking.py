@@ -18,7 +18,7 @@ pytestmark = pytest.mark.forked
 
 
 class Stopped(Exception):
-    """Raised in place of the end of a process."""
+    """The exception that takes the place of the end of a process."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def fresh() -> Iterator[None]:
 
 
 def first(compiler: Compiler, function: Made, *args: Any) -> tuple[Wrong | None, Checks]:
-    """Compile a function, call it, and return what is wrong first."""
+    """Compile and call a function. Return the first difference, if any, and the checks."""
     found: list[Wrong] = []
 
     def stop(wrong: Wrong, graph: Graph | None, arguments: Sequence[Any]) -> None:
@@ -37,7 +37,7 @@ def first(compiler: Compiler, function: Made, *args: Any) -> tuple[Wrong | None,
         raise Stopped
 
     checks = Checks(OWN, stop)
-    torch.compiler.reset()  # Dynamo keeps code of equal backends
+    torch.compiler.reset()  # Dynamo reuses the code of equal backends
     try:
         torch.compile(function, backend=Backend(checks, compiler, "mine"))(*args)
     except Exception:
@@ -109,7 +109,7 @@ def test_an_argument_that_is_not_written_is_found() -> None:
 
 
 def test_code_that_ignores_the_offset_of_an_argument_is_found() -> None:
-    """The copies lie where the arguments do; torch's own check of accuracy moves them to offset 0."""
+    """The suite's copies keep the offsets of the arguments; torch's own accuracy check moves them to offset 0."""
 
     def from_the_start(graph: torch.fx.GraphModule, _: list[Any]) -> Made:
         return lambda *args: graph(*(a.as_strided(a.shape, a.stride(), 0) for a in args))

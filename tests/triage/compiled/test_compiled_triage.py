@@ -65,7 +65,7 @@ def test_a_program_that_fails_by_itself_is_no_success(tmp_path: Path) -> None:
 
 
 def test_a_backend_that_is_wrong_for_one_function_is_named_with_the_graph(tmp_path: Path) -> None:
-    """The program takes an argument, compiles two functions, and ends with 1 because of the wrong one."""
+    """The program takes an argument, compiles two functions, and exits with 1 because of the wrong one."""
     code, found, said = triage(tmp_path, PROGRAM.format(how="pass"), "5")
     assert code == 1, said
     assert found["stage"] == "backend"
@@ -97,7 +97,7 @@ f(torch.arange(8.0, device="npu") / 1000)
     assert f"conformance triage -- python {tmp_path / 'program.py'}" in said
 
 
-# Does not end in a run that compiles it.
+# A program that does not end in a run that compiles it.
 HELD = f"""
 import os, time
 while {NOT_COMPILED!r} not in os.environ:

@@ -53,7 +53,7 @@ def test_shrinking_keeps_what_the_failure_needs_of_the_arguments() -> None:
     x = torch.randn(40, 6)[1:].requires_grad_()
 
     def fails(given: Dump) -> bool:
-        """Like code that is wrong from the second row on."""
+        """Return whether there are two rows, as if code were wrong from the second row on."""
         rows, _ = given.graph(*copies(given.args))
         return bool(rows.shape[0] >= 2)
 
