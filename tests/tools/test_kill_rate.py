@@ -261,6 +261,14 @@ def test_a_hunter_that_has_rested_attempts_the_next_fault() -> None:
     assert (found.check, found.where) == ("gate", GATE)
 
 
+def test_scenarios_that_start_processes_are_tried_with_each_fault() -> None:
+    pytest.importorskip("refnpu", reason="the reference NPU is not installed")
+    untraced = SuiteHunter(backends.find("refnpu"), "scenarios", timeout=600).untraced
+    assert "scenarios/importing.py::importing_changes_nothing_else" in untraced
+    assert "scenarios/groups.py::barriers_of_two_processes" in untraced
+    assert "scenarios/masks.py::masked_fill" not in untraced
+
+
 def test_a_hazard_that_fails_is_a_finding_and_one_that_holds_is_none() -> None:
     testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
     hunter = HazardHunter(backends.find("refnpu"), timeout=600)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache
+from types import ModuleType
+
 from conformance import ops
 from conformance.backends import Capabilities
 from conformance.explain import describe
@@ -20,6 +24,8 @@ from tools.kill_rate.trial import Finding
 GATE = "bring-up gate"
 CELLS_OF_NATIVE = 4
 ROUTES = ("native", "fallback", "composite")
+_SCENARIOS = "conformance.scenarios."
+_STARTERS = frozenset({f"{_SCENARIOS}new_processes", f"{_SCENARIOS}patience"})  # the modules that start processes
 
 
 def quick(backend: Capabilities) -> tuple[Plan, list[CellId]]:
@@ -113,7 +119,28 @@ class SuiteHunter:
 
 
 def _starts_processes(cell: CellId) -> bool:
-    return catalogue.find(cell.overload).area in ("distributed", "multiprocessing")
+    """Return whether a scenario can start processes: its module uses, perhaps through others, those that start them."""
+    return not _STARTERS.isdisjoint(_used_by(catalogue.find(cell.overload).run.__module__))
+
+
+@cache
+def _used_by(module: str) -> frozenset[str]:
+    """Return the modules of scenarios that a module imports or imports from, also indirectly, and the module itself."""
+    found: set[str] = set()
+    left = [module]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            named = (v.__name__ if isinstance(v, ModuleType) else _home(v) for v in vars(sys.modules[name]).values())
+            left += [other for other in named if other.startswith(_SCENARIOS) and other in sys.modules]
+    return frozenset(found)
+
+
+def _home(value: object) -> str:
+    """Return the name of the module that defines a function or a class; "" for other values."""
+    home = getattr(value, "__module__", None)
+    return home if isinstance(home, str) else ""
 
 
 def found_in(observation: Observation) -> Finding | None:
