@@ -52,9 +52,13 @@ class LeakSearch:
         self._batch = Batch()
         self._baseline: list[Lost] | None = None  # leaks of a child before its first cell, once known
 
-    def is_due_after(self, cell: CellId) -> bool:
-        """Add a cell that the child has run. Return whether the child is to be searched now."""
+    def add(self, cell: CellId) -> None:
+        """Add a cell that the child has run."""
         self._batch.cells.append(cell)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the child is to be searched now."""
         return self._batch.due()
 
     def forget(self) -> None:

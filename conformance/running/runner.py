@@ -108,7 +108,8 @@ class Runner:
         observation = self._with_kernels(observed)
         if self._leaks is None or self._child is None:
             return observation
-        return self.searched(observation) if self._leaks.is_due_after(cell) else observation
+        self._leaks.add(cell)
+        return self.searched(observation) if self._leaks.is_due else observation
 
     def searched(self, observation: Observation) -> Observation:
         """Return the observation of the last cell, with the leaks of all cells since the previous search."""

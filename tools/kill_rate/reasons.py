@@ -9,6 +9,7 @@ REASONS: dict[str, str] = {
     "late_error_lost": "cells wait for each call; the tests of the driver find it",
     "late_error_repeated": "cells wait for each call; the tests of the driver find it",
     "normal_without_spread_draws_nothing": "nothing promises where a draw with a deviation of 0 leaves the generator",
+    "cdist_by_products": "no sample has two operands that are near each other and far from zero; each is moved alone",
     "gemm_bfloat16_rounds_before_self": "its error is within the bound of rounding",
     "group_reads_default_stream": f"{_LATE} distributed:collectives_on_a_stream, which is slow, finds it",
     "fork_not_noticed": f"{_LATE} devices:forked_process, which is slow, finds it",
